@@ -1,0 +1,53 @@
+# The few functions every room's CMakeLists.txt is written with.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# Contraction would let the compiler pick which products become fused: results
+# would then depend on the compiler and not on the code.
+add_library(ponder_flags INTERFACE)
+target_compile_options(ponder_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow
+                                              -Wnon-virtual-dtor -Woverloaded-virtual)
+target_include_directories(ponder_flags INTERFACE "${PROJECT_SOURCE_DIR}/src")
+if(PONDER_WERROR)
+  target_compile_options(ponder_flags INTERFACE -Werror)
+endif()
+if(PONDER_SANITIZE)
+  target_compile_options(ponder_flags INTERFACE -fsanitize=${PONDER_SANITIZE} -fno-omit-frame-pointer
+                                                -fno-sanitize-recover=all)
+  target_link_options(ponder_flags INTERFACE -fsanitize=${PONDER_SANITIZE})
+endif()
+
+# ponder_room(name SOURCES a.cpp b.cpp DEPS base fmt::fmt): one room of src/ as a static library.
+function(ponder_room name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(ponder_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(ponder_${name} PUBLIC ponder_flags ${ARG_DEPS})
+endfunction()
+
+# ponder_test(name SOURCES a_test.cpp DEPS ponder_text): one GoogleTest program, one ctest entry a test case.
+function(ponder_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ponder_test_support ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE PONDER_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+endfunction()
+
+# ponder_fuzzer(name SOURCE x.cpp DEPS ponder_formats CORPUS dir SECONDS 10): a libFuzzer program and a bounded run of it.
+function(ponder_fuzzer name)
+  cmake_parse_arguments(ARG "" "SOURCE;CORPUS" "DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCE})
+  target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  target_link_libraries(${name} PRIVATE ponder_flags ${ARG_DEPS})
+  add_test(NAME ${name} COMMAND "${PROJECT_SOURCE_DIR}/scripts/run-fuzzer" $<TARGET_FILE:${name}> ${ARG_CORPUS})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS fuzz)
+endfunction()
