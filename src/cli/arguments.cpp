@@ -1,0 +1,84 @@
+#include "cli/arguments.hpp"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace ponder::cli {
+namespace {
+
+// Places of the demo model relative to the program: as installed, and in a build tree below the sources.
+constexpr const char* kDemoPlaces[] = {"../share/ponder/models/demo", "../../../models/demo"};
+
+std::filesystem::path demo_folder() {
+  std::error_code ec;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ec).parent_path();
+  for (const char* place : kDemoPlaces) {
+    const std::filesystem::path folder = (program / place).lexically_normal();
+    if (std::filesystem::exists(folder / "config.json", ec)) return folder;
+  }
+  fail(ErrorKind::bad_file, "the demo model is not beside this program ({}); name a model folder with --model",
+       (program / kDemoPlaces[0]).lexically_normal().string());
+}
+
+}  // namespace
+
+hybrid::TypeChoice parse_weight_type(const std::string& text) {
+  if (text == "auto") return std::nullopt;
+  if (text == "f32") return ops::WeightType::f32;
+  if (text == "bf16") return ops::WeightType::bf16;
+  if (text == "f16") return ops::WeightType::f16;
+  if (text == "fp8") return ops::WeightType::f8_e4m3;
+  fail(ErrorKind::usage, "--type {}: expected auto, f32, bf16, f16 or fp8", printable(text));
+}
+
+void ModelArguments::add_model(CLI::App& app, const std::shared_ptr<ModelArguments>& args) {
+  app.add_option("-m,--model", args->model, "Model folder (default: the demo model)")->type_name("PATH");
+}
+
+void ModelArguments::add_all(CLI::App& app, const std::shared_ptr<ModelArguments>& args) {
+  add_model(app, args);
+  app.add_option("--type", args->type, "How weights are held: auto (as stored), f32, bf16, f16, fp8")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_option("--threads", args->threads, "Threads to compute with (default: the CPUs this process may use)")
+      ->type_name("N");
+  app.add_option("--isa", args->isa, "Instruction set: scalar, avx2, avx512, neon (default: the best there is), or reference")
+      ->type_name("NAME");
+  app.add_option("--activations", args->activations, "What inputs of matrix products are rounded to: f32, bf16")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_option("--step-rows", args->step_rows, "Most rows computed in one step: the size of a prompt chunk")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_flag("-v,--verbose", args->verbose, "Say on stderr what is computed with");
+}
+
+std::filesystem::path ModelArguments::folder() const { return model.empty() ? demo_folder() : std::filesystem::path(model); }
+
+decide::LoadOptions ModelArguments::load_options() const {
+  decide::LoadOptions options;
+  options.type = parse_weight_type(type);
+  options.runtime.threads = threads;
+  if (!isa.empty() && isa != "reference") options.runtime.isa = cpu::parse_instruction_set(isa);
+  options.runtime.reference = isa == "reference";
+  if (activations == "bf16") {
+    options.runtime.activations = ops::ActivationType::bf16;
+  } else if (activations != "f32") {
+    fail(ErrorKind::usage, "--activations {}: expected f32 or bf16", printable(activations));
+  }
+  constexpr int most_rows = 1 << 16;
+  if (step_rows < 1 || step_rows > most_rows) {
+    fail(ErrorKind::usage, "--step-rows {}: expected 1 to {}", step_rows, most_rows);
+  }
+  options.step_rows = step_rows;
+  return options;
+}
+
+void ModelArguments::announce(const std::string& description) const {
+  if (verbose || ::isatty(STDERR_FILENO) == 1) fmt::print(stderr, "{}\n", description);
+}
+
+}  // namespace ponder::cli

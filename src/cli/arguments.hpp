@@ -1,0 +1,41 @@
+// Options that several verbs share.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "decide/decision_model.hpp"
+
+namespace ponder::cli {
+
+struct ModelArguments {
+  std::string model;  // empty: the demo model
+  std::string type = "auto";
+  std::optional<std::int64_t> threads;
+  std::string isa;
+  std::string activations = "f32";
+  int step_rows = 512;
+  bool verbose = false;
+
+  // --model alone, for verbs that compute nothing.
+  static void add_model(CLI::App& app, const std::shared_ptr<ModelArguments>& args);
+  // --model and everything that says how to compute.
+  static void add_all(CLI::App& app, const std::shared_ptr<ModelArguments>& args);
+
+  // The folder given, or the demo model's: beside the installed program, or in the source tree it was built in.
+  // Throws Error(bad_file) when neither is there.
+  std::filesystem::path folder() const;
+  decide::LoadOptions load_options() const;
+  // On a terminal, or with --verbose: one line on stderr about instruction set and threads.
+  void announce(const std::string& description) const;
+};
+
+// "auto", "f32", "bf16", "f16", "fp8". Throws Error(usage).
+hybrid::TypeChoice parse_weight_type(const std::string& text);
+
+}  // namespace ponder::cli

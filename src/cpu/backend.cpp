@@ -1,0 +1,62 @@
+#include "cpu/backend.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "cpu/cpu_backend.hpp"
+#include "cpu/kernel_choice.hpp"
+
+namespace ponder::cpu {
+
+std::unique_ptr<ops::Backend> make_cpu_backend(const CpuBackendOptions& options) {
+  const CpuFeatures features = detect_cpu_features();
+  const InstructionSet isa = options.isa.value_or(best(features));
+  require_instruction_set(isa, features);
+  return std::make_unique<CpuBackend>(isa, kernels_for(isa), options);
+}
+
+CpuBackend::CpuBackend(InstructionSet isa, const KernelTable& kernels, const CpuBackendOptions& options)
+    : kernels_(kernels),
+      isa_(isa),
+      pool_(options.pool != nullptr ? options.pool : std::make_shared<ThreadPool>(1)),
+      activations_(options.activations),
+      thread_reason_(options.thread_reason),
+      scratch_(static_cast<std::size_t>(pool_->size())) {}
+
+std::string CpuBackend::describe() const {
+  std::string line =
+      fmt::format("cpu {}, {} thread{}", name(isa_), pool_->size(), pool_->size() == 1 ? "" : "s");
+  if (!thread_reason_.empty()) line += fmt::format(" ({})", thread_reason_);
+  if (activations_ == ops::ActivationType::bf16) line += ", bf16 inputs to products";
+  return line;
+}
+
+ops::WeightPtr CpuBackend::make_weight(const ops::WeightData& data, ops::WeightType type) {
+  return std::make_shared<CpuWeight>(data, type);
+}
+
+void CpuBackend::reserve(std::size_t floats) {
+  for (AlignedBuffer<float>& buffer : scratch_) {
+    if (buffer.size() < floats) buffer = AlignedBuffer<float>(floats, Fill::none, HugePages::yes);
+  }
+}
+
+void CpuBackend::for_rows(int rows, std::int64_t floats_per_row, FunctionRef<void(int row)> body) {
+  constexpr std::int64_t bytes_per_task = 64 * 1024;  // some microseconds: what waking a thread is worth
+  const WorkSplit split =
+      split_by_bytes(rows, floats_per_row * std::int64_t{sizeof(float)}, 1, bytes_per_task);
+  const auto work = [&](int task, int) {
+    const RowRange range = split.range(task);
+    for (std::int64_t r = range.begin; r < range.end; ++r) body(static_cast<int>(r));
+  };
+  if (split.tasks <= 1) {
+    if (split.tasks == 1) work(0, 0);
+    return;
+  }
+  pool_->run(split.tasks, work);
+}
+
+}  // namespace ponder::cpu

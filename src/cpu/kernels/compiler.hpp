@@ -1,0 +1,11 @@
+// What the compilers call the few things kernels ask of them.
+#pragma once
+
+#define PONDER_INLINE __attribute__((always_inline)) inline
+
+// Before a loop over the registers of a tile: a loop left standing would put the tile's array into memory.
+#if defined(__clang__)
+#define PONDER_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PONDER_UNROLL _Pragma("GCC unroll 8")
+#endif

@@ -1,0 +1,90 @@
+// Runs the questions of requests on an engine: shared prefixes, read-outs, hidden chains of thought.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "decide/encoder.hpp"
+#include "decide/packing.hpp"
+#include "decide/request.hpp"
+#include "engine/engine.hpp"
+#include "models/hybrid/pointer_head.hpp"
+
+namespace ponder::decide {
+
+struct AnswerLimits {
+  int max_rows = 8;             // questions answered side by side
+  std::int64_t max_len = 8192;  // tokens of prompt, chain and remainder together
+  int block = 4;                // candidate rows of a draft cycle; part of a question's room
+};
+
+struct QuestionResult {
+  std::vector<double> probs;        // in option order
+  bool thought = false;             // it got a thinking budget after the threshold
+  bool closed = false;              // the chain ended in </think>
+  bool deadline = false;            // stopped thinking because time ran out: probs are the no-think ones
+  std::vector<std::int32_t> chain;  // the closing token included
+  std::optional<std::vector<double>>
+      nothink_probs;               // where a threshold, a deadline or no budget asked for them
+  std::int64_t prompt_tokens = 0;  // this question's share: the prefix of its group is counted once
+  EncodedQuestion encoded;
+};
+
+// What one request came to: a result per question, or why it could not be answered.
+struct RequestOutcome {
+  std::vector<QuestionResult> questions;
+  std::optional<Error> error;
+};
+
+struct AnswerCounters {
+  std::uint64_t prefill_tokens = 0;  // rows run for prompts, empty thinks and remainders
+  std::uint64_t shared_tokens = 0;   // prompt rows that sharing a prefix saved
+  std::uint64_t cycles = 0;          // decoding steps of a row
+  std::uint64_t thought_tokens = 0;
+};
+
+// Uses the engine while a call runs; one call at a time.
+class Answerer {
+ public:
+  Answerer(engine::Engine& engine, const Encoder& encoder, const hybrid::PointerHead& head,
+           const AnswerLimits& limits);
+
+  // Answers requests together. Questions are packed into groups of at most max_rows, thinking and other
+  // questions apart; what a question answers does not depend on its company. A request that cannot be
+  // encoded, does not fit or meets a number that is none fails alone. Throws Error(cancelled) when `stop`
+  // asks for it.
+  std::vector<RequestOutcome> answer_batch(std::span<const Request> requests, std::stop_token stop = {});
+
+  const AnswerCounters& counters() const noexcept { return counters_; }
+
+ private:
+  struct Row;
+
+  void check_length(const Question& question, const EncodedQuestion& encoded) const;
+  std::int64_t room(const EncodedQuestion& encoded) const;
+  void run_group(std::vector<Row>& rows, std::stop_token stop);
+  std::size_t share_prefix(std::vector<Row>& rows, std::stop_token stop);
+  void read_without_thinking(std::vector<Row>& rows, std::size_t shared, std::stop_token stop);
+  void feed_prompts(std::vector<Row>& rows, std::size_t shared, std::stop_token stop);
+  void read_nothink(std::vector<Row>& rows, std::stop_token stop);
+  void decode(std::vector<Row>& rows, std::stop_token stop);
+  void read_after_chains(std::vector<Row>& rows, std::stop_token stop);
+  std::vector<std::int32_t> pick(std::size_t rows);
+
+  engine::Engine& engine_;
+  const Encoder& encoder_;
+  const hybrid::PointerHead& head_;
+  AnswerLimits limits_;
+  AnswerCounters counters_;
+  std::int64_t token_limit_;   // vocabulary rows that may be chosen
+  std::vector<float> hidden_;  // hidden rows of the present engine call
+  Stopwatch started_;          // of the present batch; deadlines count from here
+};
+
+}  // namespace ponder::decide

@@ -1,0 +1,106 @@
+// Sequences and the loop that runs them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "engine/block_pool.hpp"
+#include "models/model.hpp"
+
+namespace ponder::engine {
+
+class Engine;
+
+// What a model remembers of the tokens fed so far: pages of keys and values held by reference, and one
+// recurrent block. fork() is cheap (references only); whoever writes to something shared first copies it, so a
+// fork that is thrown away leaves no trace. Belongs to its engine and must not outlive it.
+class Sequence {
+ public:
+  Sequence(Sequence&&) = default;
+  Sequence& operator=(Sequence&&) = default;
+
+  std::int64_t size() const noexcept { return size_; }
+  Sequence fork() const { return Sequence(*this); }
+  // Takes over the state of `other` (a fork kept as a snapshot).
+  void restore(const Sequence& other) { *this = Sequence(other); }
+  // Recurrent layers cannot forget single rows: anything but the present size is refused with
+  // Error(unsupported) and nothing changes. Keep a fork to come back to.
+  void rewind(std::int64_t size) const;
+
+  // For inspection: the recurrent block and the pages, in position order.
+  const float* recurrent() const;
+  std::vector<const std::byte*> pages() const;
+
+ private:
+  friend class Engine;
+  Sequence() = default;
+  Sequence(const Sequence&) = default;
+  Sequence& operator=(const Sequence&) = default;
+
+  std::int64_t size_ = 0;
+  std::vector<BlockRef> pages_;
+  BlockRef recurrent_;
+};
+
+struct Options {
+  std::uint64_t cache_limit_bytes = ~0ULL;  // pages of keys and values
+  std::uint64_t state_limit_bytes = ~0ULL;  // recurrent blocks
+};
+
+// Rows to append to one sequence, and which of their final-normed hidden states to keep.
+struct ExtendJob {
+  Sequence* sequence = nullptr;
+  std::span<const std::int32_t> ids;
+  std::span<const int> wanted;  // row numbers within ids, ascending
+  ops::Rows hidden;             // [wanted.size()][hidden_size], filled in the order of `wanted`
+};
+
+struct Counters {
+  std::uint64_t steps = 0;
+  std::uint64_t rows = 0;
+};
+
+class Engine {
+ public:
+  explicit Engine(std::unique_ptr<models::Model> model, const Options& options = {});
+
+  models::Model& model() noexcept { return *model_; }
+  Sequence new_sequence();
+
+  // Feeds all jobs, several sequences in one step as far as they fit. A sequence may occur once.
+  // Throws Error(invalid_input) before any work for ids outside the vocabulary, Error(cancelled) between steps
+  // when `stop` asks for it (the sequences then hold a part of their rows), Error(no_memory) at a limit.
+  void extend(std::span<const ExtendJob> jobs, std::stop_token stop = {},
+              const models::LayerObserver* observer = nullptr);
+
+  const Counters& counters() const noexcept { return counters_; }
+  const BlockPoolStats& page_stats() const noexcept { return page_pool_.stats(); }
+  const BlockPoolStats& state_stats() const noexcept { return state_pool_.stats(); }
+
+ private:
+  struct Progress {
+    std::size_t fed = 0;     // rows of the job already run
+    std::size_t wanted = 0;  // entries of `wanted` already copied
+    std::size_t step = 0;    // rows of the job in the present step
+  };
+
+  void check(std::span<const ExtendJob> jobs) const;
+  void prepare(Sequence& sequence, std::size_t rows);
+  bool form_step(std::span<const ExtendJob> jobs);
+  void finish_step(std::span<const ExtendJob> jobs, ops::ConstRows hidden);
+
+  std::unique_ptr<models::Model> model_;
+  BlockPool page_pool_;
+  BlockPool state_pool_;
+  Counters counters_;
+
+  // Buffers of a step, kept between calls.
+  std::vector<Progress> progress_;
+  std::vector<models::Segment> segments_;
+  std::vector<std::byte*> page_table_;
+};
+
+}  // namespace ponder::engine
