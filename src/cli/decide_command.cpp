@@ -167,8 +167,9 @@ class Decide {
                            tokenizer.decode(thoughts), result.deadline});
     }
     Value all = answers(request.questions, probs, AnswerStyle::with_decimals(args_.decimals));
+    // Counted as the public server counts: a label that spells a control token is that token here.
     usage.output_tokens = static_cast<std::int64_t>(
-        tokenizer.encode(answers_json_python(all), text::SpecialTokens::none).size());
+        tokenizer.encode(answers_json_python(all), text::SpecialTokens::parse).size());
     std::optional<std::span<const Reasoning>> shown;
     if (request.options.return_reasoning) shown = reasoning;
     return reply(request.model.value_or(model_->name()), std::move(all), usage, latency, request.questions, shown);
