@@ -42,7 +42,7 @@ function(ponder_test name)
   target_link_libraries(${name} PRIVATE ponder_test_support ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE PONDER_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1500)
 endfunction()
 
 # ponder_fuzzer(name SOURCE x.cpp DEPS ponder_formats CORPUS dir SECONDS 10): a libFuzzer program and a bounded run of it.

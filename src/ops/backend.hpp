@@ -57,8 +57,9 @@ struct Groups {
 };
 
 // Rows [first_row, first_row + rows) of the batch belong to one sequence. Row r (from 0) sees cache positions
-//   [max(0, end_r - window), end_r) and [0, sinks),   end_r = visible_end + r * visible_step,
-// and besides them all own_rows rows of own_keys/own_values. An ordinary causal segment at position p has
+//   [max(0, end_r - window), end_r) and [0, min(sinks, max(0, end_r - window))),
+//   end_r = visible_end + r * visible_step,
+// and besides them all own_rows rows of own_keys/own_values. A row that sees nothing gets zeros. An ordinary causal segment at position p has
 // visible_end = p + 1, visible_step = 1; a block of mask rows has visible_step = 0 and brings its own rows.
 struct AttentionSegment {
   int first_row = 0;
@@ -177,7 +178,7 @@ class Backend {
   // ---- heads ---------------------------------------------------------------------------------------------
   // ids[r] = argmax over i < limit, i not banned, of x[r] . head[i]; the lowest id wins ties. banned is a bit
   // set over [0, limit) (bit i % 64 of word i / 64) or null. NaN never wins; a row whose every candidate is NaN
-  // or banned gives -1.
+  // or banned gives -1. A row's logits are to the last bit what linear() would store.
   virtual void masked_argmax(ConstRows x, int rows, const Weight& head, std::int64_t limit,
                              const std::uint64_t* banned, std::int32_t* ids) = 0;
 

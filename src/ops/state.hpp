@@ -19,7 +19,8 @@ struct KvShape {
 };
 
 // One layer's view of a sequence's pages: page p of this layer starts at pages[p] + offset and holds
-// Backend::kv_page_bytes(shape) bytes in a layout private to the backend. Pages start zeroed.
+// Backend::kv_page_bytes(shape) bytes in a layout private to the backend. Pages start zeroed; a page plus the
+// offset is a multiple of 64.
 struct KvPages {
   std::byte* const* pages = nullptr;
   std::size_t offset = 0;
@@ -51,6 +52,7 @@ struct DeltaShape {
 //   carry  [Hv]                    product of e over all rows of the chunk: what S has faded to
 //
 // All zeros is the state of an empty sequence; the number of rows in the open chunk is position % kDeltaChunk.
+// Slots of keys, values and decay from that row on, and carry in an empty chunk, are never read.
 struct DeltaStateLayout {
   explicit DeltaStateLayout(const DeltaShape& s)
       : keys(static_cast<std::size_t>(s.value_heads) * s.key_dim * s.value_dim),

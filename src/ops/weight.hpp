@@ -25,7 +25,7 @@ struct WeightData {
   std::int64_t rows = 0;                // output features (vocabulary entries for an embedding)
   std::int64_t cols = 0;                // input features
   const std::byte* data = nullptr;      // rows * cols elements, any alignment
-  const float* row_scale = nullptr;     // [rows], for f8_e4m3: value = code * row_scale[row]; copied
+  const float* row_scale = nullptr;     // [rows], for f8_e4m3 and only for it: value = code * row_scale[row]; copied
   std::shared_ptr<const void> owner;    // keeps `data` alive for weights used in place
 };
 

@@ -231,7 +231,8 @@ TEST(Engine, CancellingStopsBetweenStepsAndLeaksNothing) {
   EXPECT_EQ(f.engine->state_stats().in_use, 0U);
 }
 
-TEST(Engine, TheCacheLimitIsOneLineAndOtherSequencesLive) {
+// Complaint 7: caches have a byte budget; past it a request fails, not the process.
+TEST(Engine, Complaint07_TheCacheLimitIsOneLineAndOtherSequencesLive) {
   Options options;
   options.cache_limit_bytes = 3 * ops::kPageRows * sizeof(std::int32_t);
   Fixture f(64, options);
