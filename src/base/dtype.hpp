@@ -85,7 +85,7 @@ constexpr DTypeInfo dtype_info(DType type) noexcept {
     case DType::boolean:
       return {"bool", 1, 1};
   }
-  return {"?", 1, 0};
+  return {"?", 1, 1};
 }
 
 constexpr std::string_view dtype_name(DType type) noexcept {

@@ -17,10 +17,9 @@ class FunctionRef;
 template <class R, class... Args>
 class FunctionRef<R(Args...)> {
  public:
-  template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...>)
-      FunctionRef(F&& callable)
-  noexcept {  // NOLINT(bugprone-forwarding-reference-overload): excluded above
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> &&
+                                              std::is_invocable_r_v<R, F&, Args...>>>
+  FunctionRef(F&& callable) noexcept {
     using Callable = std::remove_reference_t<F>;
     if constexpr (std::is_function_v<Callable>) {
       target_.function = reinterpret_cast<void (*)()>(&callable);
