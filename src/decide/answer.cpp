@@ -68,7 +68,8 @@ Value legend(const Question& question, const std::vector<std::string>& keys, boo
   Object out;
   std::vector<std::string> texts = option_texts(question);
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    out.append(keys[i], texts[i].empty() && name_empty_levels ? keys[i] : std::move(texts[i]));
+    if (texts[i].empty() && name_empty_levels) texts[i] = keys[i];
+    out.append(keys[i], std::move(texts[i]));
   }
   return out;
 }
