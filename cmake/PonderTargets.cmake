@@ -27,6 +27,10 @@ if(PONDER_SANITIZE)
                                                 -fno-sanitize-recover=all)
   target_link_options(ponder_flags INTERFACE -fsanitize=${PONDER_SANITIZE})
 endif()
+if(PONDER_BUILD_FUZZERS)
+  # Coverage of the libraries, not only of the fuzz target itself, is what guides the search.
+  target_compile_options(ponder_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # ponder_room(name SOURCES a.cpp b.cpp DEPS base fmt::fmt): one room of src/ as a static library.
 function(ponder_room name)

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/memory_budget.hpp"
 #include "decide/json_value.hpp"
 #include "formats/safetensors.hpp"
 #include "formats/torch_pickle.hpp"
@@ -101,7 +100,7 @@ BackboneFiles BackboneFiles::open(const std::filesystem::path& folder) {
 std::unique_ptr<engine::Engine> load_backbone(const BackboneFiles& files, const LoadOptions& options,
                                               int sequences, std::int64_t tokens) {
   const auto needs = hybrid::estimate_memory(files.config, files.checkpoint, options.type);
-  const MemoryBudget budget = detect_memory_budget();
+  const MemoryBudget budget = detect_memory_budget(options.memory);
   const std::string what = "model " + files.folder.string();
   require_memory(budget, needs.mapped, needs.allocated, what);
 

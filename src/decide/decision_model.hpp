@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/memory_budget.hpp"
 #include "decide/answerer.hpp"
 #include "decide/encoder.hpp"
 #include "engine/engine.hpp"
@@ -33,6 +34,7 @@ struct LoadOptions {
   engine::RuntimeOptions runtime;
   AnswerLimits limits;
   int step_rows = 512;  // most rows of one step: the size of a prompt chunk
+  MemoryBudgetSources memory;  // where the machine's memory is read from; tests make it smaller
 };
 
 // A folder's backbone alone, for `logits` and `info`: configuration and open files, nothing computed yet.

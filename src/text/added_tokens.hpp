@@ -21,8 +21,8 @@ struct AddedToken {
   bool single_word = false;  // only where no word character touches it
 };
 
-// A stretch of text that ends at `end` (the next one begins there). Added tokens are only recognised in places
-// that lie wholly inside one trusted run; neighbouring runs differ in `trusted`.
+// A stretch of text that ends at `end` (the next one begins there). Added tokens are only recognised in
+// places that lie wholly inside one trusted run; neighbouring runs differ in `trusted`.
 struct TrustRun {
   std::size_t end = 0;
   bool trusted = false;

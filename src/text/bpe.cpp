@@ -26,7 +26,8 @@ bool MergeTable::insert(std::int32_t left, std::int32_t right, Merge merge) {
   return true;
 }
 
-void Bpe::merge(std::string_view piece, bool guarded, std::vector<std::int32_t>& out, MergeScratch& scratch) const {
+void Bpe::merge(std::string_view piece, bool guarded, std::vector<std::int32_t>& out,
+                MergeScratch& scratch) const {
   guarded = guarded && !barred_.empty();
   if (piece.size() <= kShort) return merge_short(piece, guarded, out, scratch);
   merge_long(piece, guarded, out, scratch);
@@ -60,7 +61,11 @@ void Bpe::merge_short(std::string_view piece, bool guarded, std::vector<std::int
 void Bpe::merge_long(std::string_view piece, bool guarded, std::vector<std::int32_t>& out,
                      MergeScratch& scratch) const {
   const auto n = static_cast<std::int32_t>(piece.size());
-  auto& [ids, ranks, next, previous, heap, lookups] = scratch;
+  std::vector<std::int32_t>& ids = scratch.ids;
+  std::vector<std::uint32_t>& ranks = scratch.ranks;
+  std::vector<std::int32_t>& next = scratch.next;
+  std::vector<std::int32_t>& previous = scratch.previous;
+  std::vector<std::uint64_t>& heap = scratch.heap;
   ids.resize(piece.size());
   ranks.assign(piece.size(), kNone);
   next.resize(piece.size());

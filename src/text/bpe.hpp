@@ -65,7 +65,8 @@ class Bpe {
       : merges_(std::move(merges)), byte_ids_(byte_ids), barred_(std::move(barred)) {}
 
   // Appends the tokens of one piece. O(n log n). Every byte of the piece must have a token.
-  void merge(std::string_view piece, bool guarded, std::vector<std::int32_t>& out, MergeScratch& scratch) const;
+  void merge(std::string_view piece, bool guarded, std::vector<std::int32_t>& out,
+             MergeScratch& scratch) const;
 
  private:
   MergeTable::Merge find(std::int32_t left, std::int32_t right, bool guarded, MergeScratch& scratch) const {
@@ -73,8 +74,10 @@ class Bpe {
     const MergeTable::Merge m = merges_.find(left, right);
     return guarded && m.id >= 0 && barred_[static_cast<std::size_t>(m.id)] ? MergeTable::Merge{} : m;
   }
-  void merge_short(std::string_view piece, bool guarded, std::vector<std::int32_t>& out, MergeScratch& scratch) const;
-  void merge_long(std::string_view piece, bool guarded, std::vector<std::int32_t>& out, MergeScratch& scratch) const;
+  void merge_short(std::string_view piece, bool guarded, std::vector<std::int32_t>& out,
+                   MergeScratch& scratch) const;
+  void merge_long(std::string_view piece, bool guarded, std::vector<std::int32_t>& out,
+                  MergeScratch& scratch) const;
 
   MergeTable merges_;
   std::array<std::int32_t, 256> byte_ids_;

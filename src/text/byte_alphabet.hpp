@@ -1,5 +1,5 @@
-// The printable characters that byte-level vocabularies spell bytes with (GPT-2's bytes_to_unicode): printable
-// Latin-1 stands for itself, the other 68 bytes take U+0100 and up in order.
+// The printable characters that byte-level vocabularies spell bytes with (GPT-2's bytes_to_unicode):
+// printable Latin-1 stands for itself, the other 68 bytes take U+0100 and up in order.
 #pragma once
 
 #include <array>
@@ -32,7 +32,9 @@ inline constexpr ByteAlphabet kByteAlphabet = [] {
 
 }  // namespace detail
 
-inline char32_t letter_of_byte(unsigned char b) { return detail::kByteAlphabet.letter[b]; }
+inline char32_t letter_of_byte(unsigned char b) {
+  return detail::kByteAlphabet.letter[b];
+}
 
 // Bytes as a vocabulary spells them.
 std::string spell_bytes(std::string_view bytes);

@@ -48,8 +48,8 @@ bool is_word_char(char32_t c) {
     case UTF8PROC_CATEGORY_PC:
       return true;
     default:  // the only Alphabetic symbols: circled, squared letters
-      return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||
-             (c >= 0x1F170 && c <= 0x1F189);
+      return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
+             (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
   }
 }
 

@@ -1,7 +1,7 @@
 // Hand-written splitters. Each alternative of a pattern is one function that returns the end of its match or
-// null; they are tried in the pattern's order, as a backtracking engine does, with the backtracking worked out:
-// where a greedy run has to give characters back, the place it gives back to is found while scanning. No run is
-// scanned more than a fixed number of times, so the time is linear.
+// null; they are tried in the pattern's order, as a backtracking engine does, with the backtracking worked
+// out: where a greedy run has to give characters back, the place it gives back to is found while scanning. No
+// run is scanned more than a fixed number of times, so the time is linear.
 #include <optional>
 
 #include "text/char_class.hpp"
@@ -163,7 +163,8 @@ class Scanner {
   }
 
   const char* punctuation(const char* p, ClassedChar c) const {
-    const auto no = static_cast<CharClass>(kSpace | kLetter | kNumber | (rules_.marks_are_no_punct ? kMark : 0));
+    const auto no =
+        static_cast<CharClass>(kSpace | kLetter | kNumber | (rules_.marks_are_no_punct ? kMark : 0));
     const char* q = *p == ' ' ? p + 1 : p;
     if (q == p && (c.bits & no) != 0) return nullptr;
     const char* e = q;

@@ -13,8 +13,12 @@ namespace {
 
 using Code = utf8proc_int32_t;
 
-bool composes(NormalForm form) { return form == NormalForm::nfc || form == NormalForm::nfkc; }
-bool is_compat(NormalForm form) { return form == NormalForm::nfkc || form == NormalForm::nfkd; }
+bool composes(NormalForm form) {
+  return form == NormalForm::nfc || form == NormalForm::nfkc;
+}
+bool is_compat(NormalForm form) {
+  return form == NormalForm::nfkc || form == NormalForm::nfkd;
+}
 
 // First code point that the form could change or that could combine with what stands before it.
 char32_t first_touchy(NormalForm form) {

@@ -1,10 +1,10 @@
 // Split patterns on PCRE2, with a bound on the work that is linear in the text.
 //
 // One match is tried in a window of the text with "hard" partial matching: PCRE2 then says so as soon as any
-// path looks at the window's end, and the match is tried again in a window twice as large. So the windows show
-// how much text each match has really looked at. Their sum is held to a multiple of the text's size, and the
-// steps within a window by PCRE2's match limit; a pattern that rescans the rest of the text at every match, or
-// backtracks without end, is stopped with an error instead of hanging.
+// path looks at the window's end, and the match is tried again in a window twice as large. So the windows
+// show how much text each match has really looked at. Their sum is held to a multiple of the text's size, and
+// the steps within a window by PCRE2's match limit; a pattern that rescans the rest of the text at every
+// match, or backtracks without end, is stopped with an error instead of hanging.
 #include <algorithm>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -18,8 +18,8 @@ namespace ponder::text {
 namespace {
 
 constexpr std::uint32_t kFirstWindow = 64;
-constexpr std::uint64_t kWorkPerByte = 256;       // bytes of window a byte of text may cost
-constexpr std::uint32_t kStepsPerByte = 32;       // PCRE2 match limit a byte of window
+constexpr std::uint64_t kWorkPerByte = 256;        // bytes of window a byte of text may cost
+constexpr std::uint32_t kStepsPerByte = 32;        // PCRE2 match limit a byte of window
 constexpr std::uint32_t kHeapLimitKib = 64 << 10;  // PCRE2 heap (interpreter)
 constexpr std::uint32_t kDepthLimit = 1 << 20;
 constexpr std::size_t kJitStackMax = std::size_t{16} << 20;
@@ -61,7 +61,8 @@ struct Session {
     pcre2_set_depth_limit(context.get(), kDepthLimit);
   }
 
-  // The JIT's own stack starts as a small piece of the thread's; the large one is made only when that is full.
+  // The JIT's own stack starts as a small piece of the thread's; the large one is made only when that is
+  // full.
   bool grow_stack() {
     if (stack != nullptr) return false;
     stack.reset(need(pcre2_jit_stack_create(std::size_t{64} << 10, kJitStackMax, nullptr)));
@@ -73,7 +74,8 @@ struct Session {
 class PatternSplitter final : public Splitter {
  public:
   PatternSplitter(std::string_view pattern, bool literal) : pattern_(printable(pattern, 200)) {
-    if (literal && valid_utf8_prefix(pattern) != pattern.size()) fail(ErrorKind::bad_file, "split string is not UTF-8");
+    if (literal && valid_utf8_prefix(pattern) != pattern.size())
+      fail(ErrorKind::bad_file, "split string is not UTF-8");
     const std::string translated = literal ? std::string(pattern) : translate_pattern(pattern);
     const std::uint32_t options =
         PCRE2_UTF | PCRE2_NO_UTF_CHECK | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C);
@@ -81,8 +83,8 @@ class PatternSplitter final : public Splitter {
     pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
     int code = 0;
     PCRE2_SIZE at = 0;
-    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(), options, &code, &at,
-                              context.get()));
+    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(), options,
+                              &code, &at, context.get()));
     if (code_ == nullptr) {
       fail(ErrorKind::unsupported, "split pattern \"{}\": PCRE2 cannot compile it: {}", pattern_,
            printable(pcre2_message(code), 200));
@@ -90,9 +92,11 @@ class PatternSplitter final : public Splitter {
     std::uint32_t may_be_empty = 0;
     pcre2_pattern_info(code_.get(), PCRE2_INFO_MATCHEMPTY, &may_be_empty);
     if (may_be_empty != 0 || translated.empty()) {
-      fail(ErrorKind::unsupported, "split pattern \"{}\": it can match nothing, which is not handled", pattern_);
+      fail(ErrorKind::unsupported, "split pattern \"{}\": it can match nothing, which is not handled",
+           pattern_);
     }
-    pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);  // without it: the interpreter
+    pcre2_jit_compile(code_.get(),
+                      PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);  // without it: the interpreter
   }
 
   void split(std::string_view text, std::uint32_t begin, std::uint32_t end,
@@ -122,12 +126,13 @@ class PatternSplitter final : public Splitter {
       const std::uint32_t looked = end - at;
       if (looked > work_left) {
         fail(ErrorKind::too_large,
-             "split pattern \"{}\": over the limit of {} bytes looked at per byte of text, at byte {} of {}", pattern_,
-             kWorkPerByte, at, size);
+             "split pattern \"{}\": over the limit of {} bytes looked at per byte of text, at byte {} of {}",
+             pattern_, kWorkPerByte, at, size);
       }
       work_left -= looked;
       const std::uint64_t steps = std::uint64_t{kStepsPerByte} * looked + 10000;
-      pcre2_set_match_limit(session.context.get(), static_cast<std::uint32_t>(std::min<std::uint64_t>(steps, UINT32_MAX)));
+      pcre2_set_match_limit(session.context.get(),
+                            static_cast<std::uint32_t>(std::min<std::uint64_t>(steps, UINT32_MAX)));
       const std::uint32_t options = PCRE2_NO_UTF_CHECK | (end < size ? PCRE2_PARTIAL_HARD : 0);
       const int rc = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(piece.data()), end, at, options,
                                  session.data.get(), session.context.get());
@@ -138,8 +143,8 @@ class PatternSplitter final : public Splitter {
         continue;
       }
       if (rc == PCRE2_ERROR_NOMATCH) return false;
-      fail(ErrorKind::too_large, "split pattern \"{}\": PCRE2 stopped at byte {} of {}: {}", pattern_, at, size,
-           printable(pcre2_message(rc), 200));
+      fail(ErrorKind::too_large, "split pattern \"{}\": PCRE2 stopped at byte {} of {}: {}", pattern_, at,
+           size, printable(pcre2_message(rc), 200));
     }
   }
 

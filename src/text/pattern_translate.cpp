@@ -15,8 +15,9 @@ constexpr std::string_view kNonSpaceRanges =
     R"(\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{d7ff}\x{e000}-\x{10ffff})";
 
 constexpr std::array<std::string_view, 37> kCategories = {
-    "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc", "Me", "N",  "Nd", "Nl", "No", "P",  "Pc", "Pd", "Ps", "Pe",
-    "Pi", "Pf", "Po", "S",  "Sm", "Sc", "Sk", "So", "Z",  "Zs", "Zl", "Zp", "C",  "Cc", "Cf", "Cs", "Co", "Cn"};
+    "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc", "Me", "N",  "Nd", "Nl",
+    "No", "P",  "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S",  "Sm", "Sc", "Sk",
+    "So", "Z",  "Zs", "Zl", "Zp", "C",  "Cc", "Cf", "Cs", "Co", "Cn"};
 
 // Letters that fold to one character together ("ss" to U+00DF, "fi" to U+FB01): Oniguruma lets (?i:...) match
 // that character, PCRE2 does not.
@@ -31,7 +32,8 @@ class Translator {
 
   std::string run() {
     if (in_.size() > kMaxPattern) {
-      fail(ErrorKind::unsupported, "split pattern of {} bytes; at most {} are handled", in_.size(), kMaxPattern);
+      fail(ErrorKind::unsupported, "split pattern of {} bytes; at most {} are handled", in_.size(),
+           kMaxPattern);
     }
     while (at_ < in_.size()) item();
     if (!fold_.empty()) refuse(at_, "'(' without ')'");
@@ -144,7 +146,8 @@ class Translator {
       const char lower = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
       const std::array<char, 2> pair = {last_literal_, lower};
       for (const std::string_view p : kFoldingPairs) {
-        if (!in_class && std::string_view(pair.data(), 2) == p) refuse(at_, "letters that fold together under (?i:");
+        if (!in_class && std::string_view(pair.data(), 2) == p)
+          refuse(at_, "letters that fold together under (?i:");
       }
       last_literal_ = lower;
     }
@@ -207,7 +210,8 @@ class Translator {
       value = value * 16 + static_cast<char32_t>(h <= '9' ? h - '0' : (upper ? h - 'A' : h - 'a') + 10);
     }
     const bool whole = braces ? digits > 0 && take("}") : digits == most;
-    if (!whole || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000) || (!wide && !braces && value >= 0x80)) {
+    if (!whole || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000) ||
+        (!wide && !braces && value >= 0x80)) {
       refuse(start, "this character number");
     }
     literal_code_point(value, in_class);
@@ -308,8 +312,8 @@ class Translator {
   std::string_view in_;
   std::size_t at_ = 0;
   std::string out_;
-  std::vector<bool> fold_;   // one entry an open group: are its letters folded?
-  char last_literal_ = 0;    // the literal just before, under (?i:
+  std::vector<bool> fold_;  // one entry an open group: are its letters folded?
+  char last_literal_ = 0;   // the literal just before, under (?i:
   bool quantifiable_ = false;
 };
 

@@ -1,9 +1,9 @@
 // Pre-tokenisation: cutting a stretch of text into the pieces that BPE merges within.
 //
 // Split patterns that are in wide use have a hand-written splitter, chosen by the exact text of the pattern:
-// one pass, no stack growth. Any other pattern runs on PCRE2, under limits, if it is written in the part of the
-// regex language that Oniguruma (which defines what a tokenizer.json means) and PCRE2 read alike; otherwise it
-// is refused by name.
+// one pass, no stack growth. Any other pattern runs on PCRE2, under limits, if it is written in the part of
+// the regex language that Oniguruma (which defines what a tokenizer.json means) and PCRE2 read alike;
+// otherwise it is refused by name.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kMaxText = std::size_t{1} << 30;
 
 void check_size(std::size_t bytes) {
-  if (bytes > kMaxText) fail(ErrorKind::too_large, "text of {} bytes; at most {} are encoded", bytes, kMaxText);
+  if (bytes > kMaxText)
+    fail(ErrorKind::too_large, "text of {} bytes; at most {} are encoded", bytes, kMaxText);
 }
 
 using Runs = std::vector<TrustRun>;
@@ -44,7 +45,8 @@ bool any_untrusted(const Runs& runs) {
 }
 
 // The runs of a text that was normalised: what was rewritten is trusted if all it came from was.
-Runs map_runs(const Runs& runs, const std::vector<Rewritten>& rewritten, std::size_t size, std::size_t out_size) {
+Runs map_runs(const Runs& runs, const std::vector<Rewritten>& rewritten, std::size_t size,
+              std::size_t out_size) {
   Runs out;
   std::size_t at = 0;
   std::size_t out_at = 0;
@@ -60,7 +62,8 @@ Runs map_runs(const Runs& runs, const std::vector<Rewritten>& rewritten, std::si
     out_at = r.out_end;
   }
   copied(size);
-  if (out_at != out_size) fail(ErrorKind::internal, "normalised text of {} bytes, {} accounted for", out_size, out_at);
+  if (out_at != out_size)
+    fail(ErrorKind::internal, "normalised text of {} bytes, {} accounted for", out_size, out_at);
   return out;
 }
 
@@ -72,7 +75,8 @@ class EncodeCall {
   explicit EncodeCall(const Tokenizer::Impl& impl) : impl_(impl) {}
 
   std::vector<std::int32_t> run(std::string_view text, const Runs& runs) {
-    between(impl_.raw_matcher, text, runs, [&](std::string_view stretch, const Runs& own) { normalized(stretch, own); });
+    between(impl_.raw_matcher, text, runs,
+            [&](std::string_view stretch, const Runs& own) { normalized(stretch, own); });
     return std::move(ids_);
   }
 
@@ -125,7 +129,8 @@ class EncodeCall {
   void piece(std::string_view bytes, bool guarded) {
     if (impl_.ignore_merges && bytes.size() <= impl_.longest_spelling) {
       const std::optional<std::int32_t> id = impl_.vocabulary.id(spell_bytes(bytes));
-      if (id && impl_.has(*id, Tokenizer::Impl::kOfModel) && !(guarded && impl_.has(*id, Tokenizer::Impl::kAdded))) {
+      if (id && impl_.has(*id, Tokenizer::Impl::kOfModel) &&
+          !(guarded && impl_.has(*id, Tokenizer::Impl::kAdded))) {
         ids_.push_back(*id);
         return;
       }
@@ -182,23 +187,45 @@ std::string_view Tokenizer::bytes(std::int32_t id) const {
   return std::string_view(impl_->bytes_text).substr(span.begin, span.length);
 }
 
-std::optional<std::int32_t> Tokenizer::id(std::string_view token) const { return impl_->vocabulary.id(token); }
+std::optional<std::int32_t> Tokenizer::id(std::string_view token) const {
+  return impl_->vocabulary.id(token);
+}
 
 std::optional<std::string_view> Tokenizer::token(std::int32_t id) const {
   const std::string_view spelling = impl_->vocabulary.spelling(id);
   return spelling.empty() ? std::nullopt : std::optional(spelling);
 }
 
-std::int32_t Tokenizer::vocab_size() const { return impl_->vocabulary.size(); }
-const std::vector<AddedToken>& Tokenizer::added_tokens() const { return impl_->added; }
-bool Tokenizer::is_added(std::int32_t id) const { return impl_->has(id, Impl::kAdded); }
-bool Tokenizer::is_special(std::int32_t id) const { return impl_->has(id, Impl::kSpecial); }
-const std::vector<std::int32_t>& Tokenizer::prefix_ids() const { return impl_->prefix; }
-const std::vector<std::int32_t>& Tokenizer::suffix_ids() const { return impl_->suffix; }
-std::optional<std::int32_t> Tokenizer::bos_id() const { return impl_->bos; }
-std::optional<std::int32_t> Tokenizer::eos_id() const { return impl_->eos; }
-std::optional<std::int32_t> Tokenizer::pad_id() const { return impl_->pad; }
-const std::string& Tokenizer::chat_template() const { return impl_->chat_template; }
+std::int32_t Tokenizer::vocab_size() const {
+  return impl_->vocabulary.size();
+}
+const std::vector<AddedToken>& Tokenizer::added_tokens() const {
+  return impl_->added;
+}
+bool Tokenizer::is_added(std::int32_t id) const {
+  return impl_->has(id, Impl::kAdded);
+}
+bool Tokenizer::is_special(std::int32_t id) const {
+  return impl_->has(id, Impl::kSpecial);
+}
+const std::vector<std::int32_t>& Tokenizer::prefix_ids() const {
+  return impl_->prefix;
+}
+const std::vector<std::int32_t>& Tokenizer::suffix_ids() const {
+  return impl_->suffix;
+}
+std::optional<std::int32_t> Tokenizer::bos_id() const {
+  return impl_->bos;
+}
+std::optional<std::int32_t> Tokenizer::eos_id() const {
+  return impl_->eos;
+}
+std::optional<std::int32_t> Tokenizer::pad_id() const {
+  return impl_->pad;
+}
+const std::string& Tokenizer::chat_template() const {
+  return impl_->chat_template;
+}
 const std::vector<std::pair<std::string, std::string>>& Tokenizer::chat_templates() const {
   return impl_->chat_templates;
 }

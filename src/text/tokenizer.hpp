@@ -2,9 +2,9 @@
 //
 // Encoding follows what the file means to Hugging Face's `tokenizers`: added tokens are cut out (leftmost,
 // longest), each stretch between them is normalised, split by the file's own pattern, mapped to bytes and
-// merged by rank. Whatever a file asks for that is not known here is refused by name when it is loaded; no rule
-// is taken from the model's family. Time is linear in the text up to a logarithm (a megabyte of one character
-// may be a single piece), the stack is not used in proportion to anything.
+// merged by rank. Whatever a file asks for that is not known here is refused by name when it is loaded; no
+// rule is taken from the model's family. Time is linear in the text up to a logarithm (a megabyte of one
+// character may be a single piece), the stack is not used in proportion to anything.
 //
 // Text that is not well-formed UTF-8 is read the way Python's bytes.decode("utf-8", "replace") reads it: one
 // U+FFFD for each maximal ill-formed part. Texts are limited to 1 GiB (ErrorKind::too_large).
@@ -52,12 +52,12 @@ class Tokenizer {
   std::vector<std::int32_t> encode(std::string_view text, SpecialTokens mode) const;
 
   // The tokens of the segments' concatenation, with added tokens recognised only where their text lies wholly
-  // in trusted segments (neighbouring trusted segments count as one). Normalisation, splitting and merging run
-  // across the borders. So the result equals encode(concatenation, parse) whenever no occurrence of an added
-  // token in the concatenation touches untrusted text, and encode(text, none) for one untrusted segment.
-  // White space that a token's lstrip or rstrip flag takes may be untrusted. In a stretch between added tokens
-  // that holds untrusted text, merging cannot make an added token either (some files have tokens that are both
-  // added and the result of merges).
+  // in trusted segments (neighbouring trusted segments count as one). Normalisation, splitting and merging
+  // run across the borders. So the result equals encode(concatenation, parse) whenever no occurrence of an
+  // added token in the concatenation touches untrusted text, and encode(text, none) for one untrusted
+  // segment. White space that a token's lstrip or rstrip flag takes may be untrusted. In a stretch between
+  // added tokens that holds untrusted text, merging cannot make an added token either (some files have tokens
+  // that are both added and the result of merges).
   std::vector<std::int32_t> encode_segments(std::span<const Segment> segments) const;
 
   // What the file's post-processor puts before and behind one text (a start-of-text token, say); encode()
@@ -66,7 +66,8 @@ class Tokenizer {
   const std::vector<std::int32_t>& suffix_ids() const;
 
   // The bytes of the tokens, put together and read as UTF-8 with U+FFFD for each maximal ill-formed part. Ids
-  // without a token vanish; so do special tokens when `skip_special` is set.
+  // without a token vanish; so do special tokens when `skip_special` is set. As in Hugging Face's ByteLevel
+  // decoder, an added token is read as spelled bytes too when all of its characters are byte letters.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special = false) const;
 
   // The bytes of one token, which may be part of a character; empty for an id without a token.

@@ -49,9 +49,10 @@ struct TokenizerBuilder {
     const auto by_id = [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; };
     std::vector<AddedToken>& added = spec.added;
     std::sort(added.begin(), added.end(), by_id);
-    const auto twice = std::adjacent_find(added.begin(), added.end(),
-                                          [](const AddedToken& a, const AddedToken& b) { return a.id == b.id; });
-    if (twice != added.end()) fail(ErrorKind::bad_file, "{}: added token {} is listed twice", where, twice->id);
+    const auto twice = std::adjacent_find(
+        added.begin(), added.end(), [](const AddedToken& a, const AddedToken& b) { return a.id == b.id; });
+    if (twice != added.end())
+      fail(ErrorKind::bad_file, "{}: added token {} is listed twice", where, twice->id);
     const std::size_t own = added.size();
     std::sort(config.added.begin(), config.added.end(), by_id);
     for (AddedToken& token : config.added) {
@@ -71,8 +72,8 @@ struct TokenizerBuilder {
   void check_added(const AddedToken& token) const {
     if (token.content.empty()) fail(ErrorKind::bad_file, "{}: added token {} has no text", where, token.id);
     if (token.content.size() > AddedMatcher::kMaxLength) {
-      fail(ErrorKind::too_large, "{}: added token {} has {} bytes of text; at most {} are handled", where, token.id,
-           token.content.size(), AddedMatcher::kMaxLength);
+      fail(ErrorKind::too_large, "{}: added token {} has {} bytes of text; at most {} are handled", where,
+           token.id, token.content.size(), AddedMatcher::kMaxLength);
     }
   }
 
@@ -118,7 +119,8 @@ struct TokenizerBuilder {
   }
 
   // The model's token with this spelling.
-  static std::optional<std::int32_t> of_model(const Vocabulary& vocabulary, const std::vector<std::uint8_t>& traits,
+  static std::optional<std::int32_t> of_model(const Vocabulary& vocabulary,
+                                              const std::vector<std::uint8_t>& traits,
                                               std::string_view spelling) {
     const std::optional<std::int32_t> id = vocabulary.id(spelling);
     return id && (traits[static_cast<std::size_t>(*id)] & Impl::kOfModel) != 0 ? id : std::nullopt;
@@ -133,12 +135,13 @@ struct TokenizerBuilder {
       const std::optional<std::int32_t> id = of_model(vocabulary, traits, letter);
       const bool in_utf8 = b < 0xC0 || (b > 0xC1 && b < 0xF5);
       if (!id && in_utf8) {
-        fail(ErrorKind::unsupported, "{}: model.vocab: no token '{}' for the byte 0x{:02x}; not a byte-level BPE", where,
-             letter, b);
+        fail(ErrorKind::unsupported,
+             "{}: model.vocab: no token '{}' for the byte 0x{:02x}; not a byte-level BPE", where, letter, b);
       }
       // Ordinary text could then not be told from the added token.
       if (id && (traits[static_cast<std::size_t>(*id)] & Impl::kAdded) != 0) {
-        fail(ErrorKind::unsupported, "{}: added token '{}' is also the token of the byte 0x{:02x}", where, letter, b);
+        fail(ErrorKind::unsupported, "{}: added token '{}' is also the token of the byte 0x{:02x}", where,
+             letter, b);
       }
       ids[b] = id.value_or(-1);
     }
@@ -237,7 +240,8 @@ struct TokenizerBuilder {
       std::erase_if(named, [](const auto& t) { return t.first == "default"; });
       named.insert(named.begin(), {"default", std::move(from_file)});
     }
-    const auto it = std::find_if(named.begin(), named.end(), [](const auto& t) { return t.first == "default"; });
+    const auto it =
+        std::find_if(named.begin(), named.end(), [](const auto& t) { return t.first == "default"; });
     if (it != named.end()) {
       impl.chat_template = it->second;
     } else if (named.size() == 1) {
@@ -256,7 +260,8 @@ std::optional<std::string> read_optional(const std::filesystem::path& path) {
   const std::uintmax_t size = error ? 0 : std::filesystem::file_size(path, error);
   if (error) fail(ErrorKind::bad_file, "{}: {}", printable(path.string(), 400), error.message());
   if (size > kMaxFile) {
-    fail(ErrorKind::too_large, "{}: {} bytes; at most {} are read", printable(path.string(), 400), size, kMaxFile);
+    fail(ErrorKind::too_large, "{}: {} bytes; at most {} are read", printable(path.string(), 400), size,
+         kMaxFile);
   }
   std::ifstream file(path, std::ios::binary);
   std::string text(static_cast<std::size_t>(size), '\0');
@@ -290,7 +295,8 @@ Tokenizer Tokenizer::load(const std::filesystem::path& where) {
                read_optional(folder / "chat_template.jinja").value_or(""));
 }
 
-Tokenizer Tokenizer::parse(std::string_view tokenizer_json, std::string_view config, std::string_view chat_template) {
+Tokenizer Tokenizer::parse(std::string_view tokenizer_json, std::string_view config,
+                           std::string_view chat_template) {
   return build(tokenizer_json, "tokenizer.json", config.empty() ? std::nullopt : std::optional(config),
                "tokenizer_config.json", std::string(chat_template));
 }

@@ -60,7 +60,8 @@ class Node {
   }
 
   [[noreturn]] void refuse_type(std::string_view what) const {
-    fail(ErrorKind::unsupported, "{}: {} of type \"{}\" is not handled", path_, what, printable(text("type")));
+    fail(ErrorKind::unsupported, "{}: {} of type \"{}\" is not handled", path_, what,
+         printable(text("type")));
   }
 
  private:
@@ -71,7 +72,8 @@ class Node {
 std::vector<Node> nodes_of(const Node& parent, const char* key) {
   std::vector<Node> nodes;
   std::size_t i = 0;
-  for (const json& item : parent.array(key)) nodes.emplace_back(item, fmt::format("{}[{}]", parent.at(key), i++));
+  for (const json& item : parent.array(key))
+    nodes.emplace_back(item, fmt::format("{}[{}]", parent.at(key), i++));
   return nodes;
 }
 
@@ -111,7 +113,8 @@ void read_normalizer(const Node& node, NormalForm& form, int depth) {
   if (type == "NFKD") found = NormalForm::nfkd;
   if (found == NormalForm::none) node.refuse_type("a normalizer");
   if (form != NormalForm::none && form != found) {
-    fail(ErrorKind::unsupported, "{}: a sequence of different normalization forms is not handled", node.path());
+    fail(ErrorKind::unsupported, "{}: a sequence of different normalization forms is not handled",
+         node.path());
   }
   form = found;
 }
@@ -131,7 +134,8 @@ SplitStep split_step(const Node& node) {
   if (pattern.has("Regex") == pattern.has("String")) {
     fail(ErrorKind::bad_file, "{}: expected either Regex or String", pattern.path());
   }
-  return pattern.has("Regex") ? SplitStep{pattern.text("Regex"), false} : SplitStep{pattern.text("String"), true};
+  return pattern.has("Regex") ? SplitStep{pattern.text("Regex"), false}
+                              : SplitStep{pattern.text("String"), true};
 }
 
 // Appends the steps of one pre-tokenizer; returns true for ByteLevel, which must be there once and come last.
@@ -162,7 +166,8 @@ void read_pre_tokenizers(const Node& node, std::vector<SplitStep>& steps) {
   } else {
     node.only({"type", "pretokenizers"});
     for (const Node& part : nodes_of(node, "pretokenizers")) {
-      if (bytes) fail(ErrorKind::unsupported, "{}: a pre-tokenizer behind ByteLevel is not handled", part.path());
+      if (bytes)
+        fail(ErrorKind::unsupported, "{}: a pre-tokenizer behind ByteLevel is not handled", part.path());
       bytes = read_pre_tokenizer(part, steps);
       if (steps.size() > kMaxSteps) fail(ErrorKind::too_large, "{}: over {} steps", node.path(), kMaxSteps);
     }
@@ -179,7 +184,8 @@ void check_decoder(const Node& node, int depth) {
   if (type == "Sequence" && depth == 0) {
     node.only({"type", "decoders"});
     const std::vector<Node> parts = nodes_of(node, "decoders");
-    if (parts.size() != 1) fail(ErrorKind::unsupported, "{}: {} decoders; one is handled", node.path(), parts.size());
+    if (parts.size() != 1)
+      fail(ErrorKind::unsupported, "{}: {} decoders; one is handled", node.path(), parts.size());
     return check_decoder(parts[0], depth + 1);
   }
   if (type != "ByteLevel") node.refuse_type("a decoder");
@@ -238,7 +244,8 @@ void read_model(const Node& model, TokenizerSpec& spec) {
   if (!model.get("vocab").is_boolean() || spec.vocab.empty()) {
     fail(ErrorKind::bad_file, "{}: expected an object that is not empty", model.at("vocab"));
   }
-  if (!model.get("merges").is_boolean()) fail(ErrorKind::bad_file, "{}: expected an array", model.at("merges"));
+  if (!model.get("merges").is_boolean())
+    fail(ErrorKind::bad_file, "{}: expected an array", model.at("merges"));
   const json& dropout = model.get("dropout");
   if (!dropout.is_null() && !(dropout.is_number() && dropout.get<double>() == 0)) {
     fail(ErrorKind::unsupported, "{}: not handled", model.at("dropout"));
@@ -264,7 +271,8 @@ std::int32_t id_of_key(const std::string& key, const std::string& path) {
     digits = digits && c >= '0' && c <= '9';
     if (digits) id = id * 10 + (c - '0');
   }
-  if (!digits || id >= INT32_MAX) fail(ErrorKind::bad_file, "{}: \"{}\" is not a token id", path, printable(key));
+  if (!digits || id >= INT32_MAX)
+    fail(ErrorKind::bad_file, "{}: \"{}\" is not a token id", path, printable(key));
   return static_cast<std::int32_t>(id);
 }
 

@@ -49,7 +49,7 @@ struct TokenizerSpec {
 
 struct TokenizerConfig {
   std::vector<AddedToken> added;
-  std::optional<std::string> bos, eos, pad;  // contents of tokens
+  std::optional<std::string> bos, eos, pad;                         // contents of tokens
   std::vector<std::pair<std::string, std::string>> chat_templates;  // name ("default" for a plain one), text
 };
 

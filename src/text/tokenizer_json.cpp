@@ -32,8 +32,8 @@ class Reader {
   bool number_unsigned(number_unsigned_t v) {
     if (part_ != Part::vocab) return value(v);
     if (v > static_cast<number_unsigned_t>(kMaxId)) {
-      fail(ErrorKind::bad_file, "{}: vocab: token '{}': id {} is out of range", where_, printable(spec_->text(token_)),
-           v);
+      fail(ErrorKind::bad_file, "{}: vocab: token '{}': id {} is out of range", where_,
+           printable(spec_->text(token_)), v);
     }
     spec_->vocab.push_back({token_, static_cast<std::int32_t>(v)});
     return true;
@@ -50,7 +50,8 @@ class Reader {
       token_ = store(v);
       return true;
     }
-    if (stack_.back()->contains(v)) fail(ErrorKind::bad_file, "{}: \"{}\" is given twice", where_, printable(v));
+    if (stack_.back()->contains(v))
+      fail(ErrorKind::bad_file, "{}: \"{}\" is given twice", where_, printable(v));
     key_ = v;
     if (stack_.size() == 1) top_key_ = v;
     return true;
@@ -110,7 +111,8 @@ class Reader {
   enum class Part : std::uint8_t { tree, vocab, merges, pair };
 
   bool streams(const char* name) const {
-    return spec_ != nullptr && part_ == Part::tree && stack_.size() == 2 && top_key_ == "model" && key_ == name;
+    return spec_ != nullptr && part_ == Part::tree && stack_.size() == 2 && top_key_ == "model" &&
+           key_ == name;
   }
 
   [[noreturn]] void bad_merge(std::string_view why) const {
@@ -172,7 +174,8 @@ class Reader {
 
   bool enter(json container) {
     if (part_ != Part::tree) return value(std::move(container));  // fails
-    if (stack_.size() >= kMaxDepth) fail(ErrorKind::bad_file, "{}: nested deeper than {} levels", where_, kMaxDepth);
+    if (stack_.size() >= kMaxDepth)
+      fail(ErrorKind::bad_file, "{}: nested deeper than {} levels", where_, kMaxDepth);
     stack_.push_back(place(std::move(container)));
     return true;
   }

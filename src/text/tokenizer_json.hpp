@@ -1,5 +1,5 @@
-// The JSON reader of tokenizer files: everything becomes a small tree, except the two large parts, model.vocab
-// and model.merges, which stream into a TokenizerSpec. Not recursive; depth and size are bounded.
+// The JSON reader of tokenizer files: everything becomes a small tree, except the two large parts,
+// model.vocab and model.merges, which stream into a TokenizerSpec. Not recursive; depth and size are bounded.
 #pragma once
 
 #include <string_view>

@@ -11,8 +11,12 @@
 namespace ponder::text {
 
 struct Utf8Part {
-  enum class Kind : std::uint8_t { good, broken, cut };  // cut: the text ends inside a sequence that may be good
-  std::size_t length = 0;                                // bytes, at least 1
+  enum class Kind : std::uint8_t {
+    good,
+    broken,
+    cut
+  };                       // cut: the text ends inside a sequence that may be good
+  std::size_t length = 0;  // bytes, at least 1
   Kind kind = Kind::good;
 };
 

@@ -54,7 +54,8 @@ Vocabulary::Vocabulary(const std::vector<Entry>& entries) : seed_(random_seed())
     }
     const std::size_t slot = slot_of(e.spelling);
     if (slots_[slot] >= 0) {
-      fail(ErrorKind::bad_file, "token '{}' has two ids, {} and {}", printable(e.spelling), slots_[slot], e.id);
+      fail(ErrorKind::bad_file, "token '{}' has two ids, {} and {}", printable(e.spelling), slots_[slot],
+           e.id);
     }
     span = {static_cast<std::uint32_t>(text_.size()), static_cast<std::uint32_t>(e.spelling.size())};
     text_ += e.spelling;
