@@ -1,8 +1,7 @@
 #include "cli/arguments.hpp"
 
-#include <unistd.h>
-
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/error.hpp"
 
@@ -19,7 +18,8 @@ std::filesystem::path demo_folder() {
     const std::filesystem::path folder = (program / place).lexically_normal();
     if (std::filesystem::exists(folder / "config.json", ec)) return folder;
   }
-  fail(ErrorKind::bad_file, "the demo model is not beside this program ({}); name a model folder with --model",
+  fail(ErrorKind::bad_file,
+       "the demo model is not beside this program ({}); name a model folder with --model",
        (program / kDemoPlaces[0]).lexically_normal().string());
 }
 
@@ -43,11 +43,14 @@ void ModelArguments::add_all(CLI::App& app, const std::shared_ptr<ModelArguments
   app.add_option("--type", args->type, "How weights are held: auto (as stored), f32, bf16, f16, fp8")
       ->type_name("TYPE")
       ->capture_default_str();
-  app.add_option("--threads", args->threads, "Threads to compute with (default: the CPUs this process may use)")
+  app.add_option("--threads", args->threads,
+                 "Threads to compute with (default: the CPUs this process may use)")
       ->type_name("N");
-  app.add_option("--isa", args->isa, "Instruction set: scalar, avx2, avx512, neon (default: the best there is), or reference")
+  app.add_option("--isa", args->isa,
+                 "Instruction set: scalar, avx2, avx512, neon (default: the best there is), or reference")
       ->type_name("NAME");
-  app.add_option("--activations", args->activations, "What inputs of matrix products are rounded to: f32, bf16")
+  app.add_option("--activations", args->activations,
+                 "What inputs of matrix products are rounded to: f32, bf16")
       ->type_name("TYPE")
       ->capture_default_str();
   app.add_option("--step-rows", args->step_rows, "Most rows computed in one step: the size of a prompt chunk")
@@ -56,7 +59,9 @@ void ModelArguments::add_all(CLI::App& app, const std::shared_ptr<ModelArguments
   app.add_flag("-v,--verbose", args->verbose, "Say on stderr what is computed with");
 }
 
-std::filesystem::path ModelArguments::folder() const { return model.empty() ? demo_folder() : std::filesystem::path(model); }
+std::filesystem::path ModelArguments::folder() const {
+  return model.empty() ? demo_folder() : std::filesystem::path(model);
+}
 
 decide::LoadOptions ModelArguments::load_options() const {
   decide::LoadOptions options;

@@ -27,8 +27,8 @@ struct ModelArguments {
   // --model and everything that says how to compute.
   static void add_all(CLI::App& app, const std::shared_ptr<ModelArguments>& args);
 
-  // The folder given, or the demo model's: beside the installed program, or in the source tree it was built in.
-  // Throws Error(bad_file) when neither is there.
+  // The folder given, or the demo model's: beside the installed program, or in the source tree it was built
+  // in. Throws Error(bad_file) when neither is there.
   std::filesystem::path folder() const;
   decide::LoadOptions load_options() const;
   // On a terminal, or with --verbose: one line on stderr about instruction set and threads.

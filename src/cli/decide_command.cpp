@@ -70,7 +70,8 @@ class Decide {
  private:
   void check_arguments() const {
     const auto range = [](const char* flag, auto value, auto low, auto high) {
-      if (value < low || value > high) fail(ErrorKind::usage, "{} {}: expected {} to {}", flag, value, low, high);
+      if (value < low || value > high)
+        fail(ErrorKind::usage, "{} {}: expected {} to {}", flag, value, low, high);
     };
     range("--decimals", args_.decimals, 0, max_decimals);
     range("--max-rows", args_.limits.max_rows, 1, 4096);
@@ -131,10 +132,12 @@ class Decide {
     for (std::size_t r = 0; r < requests.size(); ++r) {
       if (outcomes[r].error) {
         if (where.empty()) throw Error(*outcomes[r].error);
-        status |= report(*outcomes[r].error, requests.size() > 1 ? fmt::format("{} {}", where, r + 1) : where);
+        status |=
+            report(*outcomes[r].error, requests.size() > 1 ? fmt::format("{} {}", where, r + 1) : where);
         continue;
       }
-      print_value(args_.trace ? trace(requests[r], outcomes[r]) : reply_to(requests[r], outcomes[r], latency));
+      print_value(args_.trace ? trace(requests[r], outcomes[r])
+                              : reply_to(requests[r], outcomes[r], latency));
     }
     return status;
   }
@@ -172,7 +175,8 @@ class Decide {
         tokenizer.encode(answers_json_python(all), text::SpecialTokens::parse).size());
     std::optional<std::span<const Reasoning>> shown;
     if (request.options.return_reasoning) shown = reasoning;
-    return reply(request.model.value_or(model_->name()), std::move(all), usage, latency, request.questions, shown);
+    return reply(request.model.value_or(model_->name()), std::move(all), usage, latency, request.questions,
+                 shown);
   }
 
   Value trace(const Request& request, const RequestOutcome& outcome) const {
@@ -217,11 +221,13 @@ class Decide {
 
 Action add_decide(CLI::App& app) {
   auto args = std::make_shared<DecideArguments>();
-  app.add_option("request", args->request, "Request as JSON; - or nothing: standard input")->type_name("FILE");
+  app.add_option("request", args->request, "Request as JSON; - or nothing: standard input")
+      ->type_name("FILE");
   ModelArguments::add_all(app, args->model);
   app.add_flag("--jsonl", args->jsonl, "One request a line, one reply a line");
   app.add_flag("--batch", args->batch, "One request a line, all answered as one batch");
-  app.add_flag("--trace", args->trace, "Print unrounded probabilities, token ids and counters instead of the reply");
+  app.add_flag("--trace", args->trace,
+               "Print unrounded probabilities, token ids and counters instead of the reply");
   app.add_flag("--pretty", args->pretty, "Indent the output");
   app.add_option("--decimals", args->decimals, "Decimals of the numbers; 2 rounds as the public server does")
       ->type_name("N")
@@ -242,7 +248,8 @@ Action add_decide(CLI::App& app) {
                  "Do not think where the direct answer is at least this sure, for requests that do not say")
       ->type_name("P");
   app.add_flag("--no-think", args->no_think, "Answer directly where a request does not say whether to think");
-  app.add_flag("--return-reasoning", args->return_reasoning, "Add the chains of thought where a request does not say");
+  app.add_flag("--return-reasoning", args->return_reasoning,
+               "Add the chains of thought where a request does not say");
   return [args] { return Decide(*args).run(); };
 }
 

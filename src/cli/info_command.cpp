@@ -29,7 +29,9 @@ struct InfoArguments {
   bool json = false;
 };
 
-Value whole(std::uint64_t n) { return static_cast<std::int64_t>(n); }
+Value whole(std::uint64_t n) {
+  return static_cast<std::int64_t>(n);
+}
 
 struct TypeTotal {
   std::uint64_t tensors = 0, elements = 0, bytes = 0;
@@ -38,7 +40,8 @@ struct TypeTotal {
 class Info {
  public:
   explicit Info(const std::filesystem::path& folder)
-      : files_(decide::BackboneFiles::open(folder)), needs_(hybrid::estimate_memory(files_.config, files_.checkpoint, {})) {
+      : files_(decide::BackboneFiles::open(folder)),
+        needs_(hybrid::estimate_memory(files_.config, files_.checkpoint, {})) {
     for (const formats::TensorView& tensor : files_.checkpoint) {
       TypeTotal& total = types_[std::string(dtype_name(tensor.dtype))];
       ++total.tensors;
@@ -65,24 +68,29 @@ class Info {
 
   std::string text() const {
     const hybrid::Config& c = files_.config;
-    std::string out = fmt::format("{}: hybrid model, {} layers ({} delta, {} attention), hidden {}, vocabulary {}\n",
-                                  files_.folder.string(), c.num_hidden_layers, delta_layers(), attention_layers(),
-                                  c.hidden_size, c.vocab_size);
-    out += fmt::format("attention  {} heads of {}, {} key/value heads, rotary on {} with theta {}\n",
-                       c.num_attention_heads, c.head_dim, c.num_key_value_heads, c.rotary_dim(), c.rope_theta);
+    std::string out =
+        fmt::format("{}: hybrid model, {} layers ({} delta, {} attention), hidden {}, vocabulary {}\n",
+                    files_.folder.string(), c.num_hidden_layers, delta_layers(), attention_layers(),
+                    c.hidden_size, c.vocab_size);
+    out +=
+        fmt::format("attention  {} heads of {}, {} key/value heads, rotary on {} with theta {}\n",
+                    c.num_attention_heads, c.head_dim, c.num_key_value_heads, c.rotary_dim(), c.rope_theta);
     out += fmt::format("delta      {} key heads of {}, {} value heads of {}, convolution over {}\n",
                        c.linear_num_key_heads, c.linear_key_head_dim, c.linear_num_value_heads,
                        c.linear_value_head_dim, c.linear_conv_kernel_dim);
-    out += fmt::format("mlp        {}{}\n", c.intermediate_size, tied() ? ", head tied to the embedding" : "");
+    out +=
+        fmt::format("mlp        {}{}\n", c.intermediate_size, tied() ? ", head tied to the embedding" : "");
     for (const auto& [name, total] : types_) {
       out += fmt::format("weights    {}: {} tensors, {} numbers, {}\n", name, total.tensors, total.elements,
                          format_bytes(total.bytes));
     }
     for (const formats::FileInfo& file : files_.checkpoint.files()) {
-      out += fmt::format("file       {} ({}, {} tensors)\n", file.path, format_bytes(file.bytes), file.tensors);
+      out +=
+          fmt::format("file       {} ({}, {} tensors)\n", file.path, format_bytes(file.bytes), file.tensors);
     }
-    out += fmt::format("memory     {} of matrices mapped, {} a token of keys and values, {} a sequence besides\n",
-                       format_bytes(needs_.mapped), format_bytes(kv_bytes_per_token()), format_bytes(recurrent_bytes()));
+    out += fmt::format(
+        "memory     {} of matrices mapped, {} a token of keys and values, {} a sequence besides\n",
+        format_bytes(needs_.mapped), format_bytes(kv_bytes_per_token()), format_bytes(recurrent_bytes()));
     if (export_) {
       out += fmt::format("decision   format {}, temperature {}{}\n", export_->format, export_->temperature,
                          export_->head_dim != 0 ? fmt::format(", head of {}", export_->head_dim) : "");
@@ -93,8 +101,8 @@ class Info {
 
  private:
   int attention_layers() const {
-    return static_cast<int>(std::count(files_.config.layers.begin(), files_.config.layers.end(),
-                                       hybrid::LayerKind::attention));
+    return static_cast<int>(
+        std::count(files_.config.layers.begin(), files_.config.layers.end(), hybrid::LayerKind::attention));
   }
   int delta_layers() const { return files_.config.num_hidden_layers - attention_layers(); }
   bool tied() const { return !files_.checkpoint.contains("lm_head.weight"); }

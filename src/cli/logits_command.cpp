@@ -60,7 +60,8 @@ class Logits {
 
   int run() {
     const auto files = decide::BackboneFiles::open(args_.model->folder());
-    engine_ = decide::load_backbone(files, args_.model->load_options(), 1, static_cast<std::int64_t>(args_.ids.size()));
+    engine_ = decide::load_backbone(files, args_.model->load_options(), 1,
+                                    static_cast<std::int64_t>(args_.ids.size()));
     width_ = static_cast<std::size_t>(engine_->model().hidden_size());
     hidden_.resize(args_.ids.size() * width_);
     feed();
@@ -129,8 +130,13 @@ class Logits {
 Action add_logits(CLI::App& app) {
   auto args = std::make_shared<LogitsArguments>();
   ModelArguments::add_all(app, args->model);
-  app.add_option("--ids", args->ids, "Token ids, separated by commas")->delimiter(',')->required()->type_name("1,2,3");
-  app.add_option("--chunks", args->chunks, "Feed the ids in pieces of these sizes")->delimiter(',')->type_name("3,1,4");
+  app.add_option("--ids", args->ids, "Token ids, separated by commas")
+      ->delimiter(',')
+      ->required()
+      ->type_name("1,2,3");
+  app.add_option("--chunks", args->chunks, "Feed the ids in pieces of these sizes")
+      ->delimiter(',')
+      ->type_name("3,1,4");
   app.add_flag("--all", args->all, "Logits of every row instead of the last");
   app.add_flag("--hidden", args->hidden,
                "Add the residual stream of every layer (0: the embedding) and the final norm");

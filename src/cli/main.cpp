@@ -1,3 +1,5 @@
 #include "cli/program.hpp"
 
-int main(int argc, char** argv) { return ponder::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  return ponder::cli::run(argc, argv);
+}

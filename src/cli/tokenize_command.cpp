@@ -86,10 +86,12 @@ class Tokenize {
       out.append("text", render(line));
     } else {
       const Value* text = line.find("text");
-      if (text == nullptr || text->if_string() == nullptr) fail(ErrorKind::invalid_input, "expected \"text\": a string");
+      if (text == nullptr || text->if_string() == nullptr)
+        fail(ErrorKind::invalid_input, "expected \"text\": a string");
       const auto mode = args_.plain ? text::SpecialTokens::none : text::SpecialTokens::parse;
       Array ids;
-      for (const std::int32_t id : tokenizer_.encode(*text->if_string(), mode)) ids.emplace_back(std::int64_t{id});
+      for (const std::int32_t id : tokenizer_.encode(*text->if_string(), mode))
+        ids.emplace_back(std::int64_t{id});
       out.append("ids", std::move(ids));
     }
     return out;
@@ -138,11 +140,14 @@ class Tokenize {
 
 Action add_tokenize(CLI::App& app) {
   auto args = std::make_shared<TokenizeArguments>();
-  app.add_option("input", args->input, "JSON lines {\"text\"}; - or nothing: standard input")->type_name("FILE");
+  app.add_option("input", args->input, "JSON lines {\"text\"}; - or nothing: standard input")
+      ->type_name("FILE");
   ModelArguments::add_model(app, args->model);
   app.add_flag("--decode", args->decode, "Lines are {\"ids\"}, replies {\"text\"}");
-  app.add_flag("--render", args->render, "Lines are {\"messages\", ...template variables}, replies {\"text\"}");
-  app.add_flag("--plain", args->plain, "Read control tokens in the text as ordinary text, as for users' text");
+  app.add_flag("--render", args->render,
+               "Lines are {\"messages\", ...template variables}, replies {\"text\"}");
+  app.add_flag("--plain", args->plain,
+               "Read control tokens in the text as ordinary text, as for users' text");
   return [args] { return Tokenize(*args).run(); };
 }
 

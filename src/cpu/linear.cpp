@@ -17,6 +17,11 @@ static_assert(static_cast<int>(WeightType::f32) == 0 && static_cast<int>(WeightT
 constexpr std::int64_t kTaskBytes = 256 * 1024;  // weights a task reads: long streams, still many tasks
 constexpr std::int64_t kRowGranule = 4;          // the kernels' tile height
 
+// Weight rows cut into tasks. Many input rows want whole panels: each panel reads all of them again.
+WorkSplit split_rows(std::int64_t rows, std::int64_t row_bytes, bool panels) {
+  return split_by_bytes(rows, row_bytes, panels ? kPanelRows : kRowGranule, kTaskBytes);
+}
+
 bool is_banned(const std::uint64_t* banned, std::int64_t id) {
   return banned != nullptr && ((banned[id / 64] >> (id % 64)) & 1U) != 0;
 }
@@ -104,7 +109,7 @@ void CpuBackend::linear(std::span<const LinearOut> outs, ConstRows x, int rows) 
   int tasks = 0;
   for (const LinearOut& out : outs) {
     const CpuWeight& w = own(*out.weight);
-    plans_.push_back({split_by_bytes(w.rows(), w.row_bytes(), kRowGranule, kTaskBytes), tasks});
+    plans_.push_back({split_rows(w.rows(), w.row_bytes(), input.packed), tasks});
     tasks += plans_.back().split.tasks * input.blocks();
   }
   pool_->run(tasks, [&](int task, int worker) {
@@ -132,7 +137,7 @@ void CpuBackend::masked_argmax(ConstRows x, int rows, const Weight& head, std::i
   if (rows <= 0) return;
   const ProductInput input = product_input(x, rows, w.cols());
   constexpr std::int64_t max_block = 256;
-  WorkSplit split = split_by_bytes(std::max<std::int64_t>(limit, 0), w.row_bytes(), kRowGranule, kTaskBytes);
+  WorkSplit split = split_rows(std::max<std::int64_t>(limit, 0), w.row_bytes(), input.packed);
   if (split.rows_per_task > max_block) split = split_by_bytes(limit, 1, max_block, max_block);
   reserve(kLinearScratchFloats + static_cast<std::size_t>(kPanelInputs * max_block));
   const std::size_t candidates = static_cast<std::size_t>(pool_->size()) * static_cast<std::size_t>(rows);

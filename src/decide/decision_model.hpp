@@ -33,7 +33,7 @@ struct LoadOptions {
   hybrid::TypeChoice type;  // how weights are held; default: as stored
   engine::RuntimeOptions runtime;
   AnswerLimits limits;
-  int step_rows = 512;  // most rows of one step: the size of a prompt chunk
+  int step_rows = 512;         // most rows of one step: the size of a prompt chunk
   MemoryBudgetSources memory;  // where the machine's memory is read from; tests make it smaller
 };
 

@@ -22,9 +22,13 @@ BlockRef::~BlockRef() {
   if (pool_ != nullptr) pool_->release(index_);
 }
 
-std::byte* BlockRef::data() const noexcept { return pool_->blocks_[index_].data(); }
+std::byte* BlockRef::data() const noexcept {
+  return pool_->blocks_[index_].data();
+}
 
-bool BlockRef::shared() const noexcept { return pool_->references_[index_] > 1; }
+bool BlockRef::shared() const noexcept {
+  return pool_->references_[index_] > 1;
+}
 
 BlockPool::BlockPool(std::string what, std::size_t block_bytes, std::uint64_t limit_bytes)
     : what_(std::move(what)), block_bytes_(block_bytes), limit_bytes_(limit_bytes) {

@@ -9,11 +9,13 @@ namespace ponder::engine {
 
 void Sequence::rewind(std::int64_t size) const {
   if (size == size_) return;
-  fail(ErrorKind::unsupported, "cannot rewind a sequence of {} rows to {}: recurrent layers keep no earlier state",
-       size_, size);
+  fail(ErrorKind::unsupported,
+       "cannot rewind a sequence of {} rows to {}: recurrent layers keep no earlier state", size_, size);
 }
 
-const float* Sequence::recurrent() const { return reinterpret_cast<const float*>(recurrent_.data()); }
+const float* Sequence::recurrent() const {
+  return reinterpret_cast<const float*>(recurrent_.data());
+}
 
 std::vector<const std::byte*> Sequence::pages() const {
   std::vector<const std::byte*> out;
@@ -43,7 +45,8 @@ void Engine::check(std::span<const ExtendJob> jobs) const {
     const ExtendJob& job = jobs[j];
     for (std::size_t i = 0; i < job.ids.size(); ++i) {
       if (job.ids[i] < 0 || job.ids[i] >= vocab) {
-        fail(ErrorKind::invalid_input, "token {} at row {} is outside the vocabulary of {}", job.ids[i], i, vocab);
+        fail(ErrorKind::invalid_input, "token {} at row {} is outside the vocabulary of {}", job.ids[i], i,
+             vocab);
       }
     }
     for (std::size_t i = 0; i < job.wanted.size(); ++i) {
@@ -53,7 +56,8 @@ void Engine::check(std::span<const ExtendJob> jobs) const {
       }
     }
     for (std::size_t other = 0; other < j; ++other) {
-      if (jobs[other].sequence == job.sequence) fail(ErrorKind::internal, "a sequence occurs twice in one batch");
+      if (jobs[other].sequence == job.sequence)
+        fail(ErrorKind::internal, "a sequence occurs twice in one batch");
     }
   }
 }
@@ -61,7 +65,8 @@ void Engine::check(std::span<const ExtendJob> jobs) const {
 // Pages and recurrent block for `rows` more rows, all of them the sequence's own.
 void Engine::prepare(Sequence& sequence, std::size_t rows) {
   const auto first = static_cast<std::size_t>(sequence.size_) / ops::kPageRows;
-  const std::size_t pages = (static_cast<std::size_t>(sequence.size_) + rows + ops::kPageRows - 1) / ops::kPageRows;
+  const std::size_t pages =
+      (static_cast<std::size_t>(sequence.size_) + rows + ops::kPageRows - 1) / ops::kPageRows;
   if (first < sequence.pages_.size()) page_pool_.make_unique(sequence.pages_[first]);
   while (sequence.pages_.size() < pages) sequence.pages_.push_back(page_pool_.take());
   state_pool_.make_unique(sequence.recurrent_);
@@ -110,7 +115,8 @@ void Engine::finish_step(std::span<const ExtendJob> jobs, ops::ConstRows hidden)
   ++counters_.steps;
 }
 
-void Engine::extend(std::span<const ExtendJob> jobs, std::stop_token stop, const models::LayerObserver* observer) {
+void Engine::extend(std::span<const ExtendJob> jobs, std::stop_token stop,
+                    const models::LayerObserver* observer) {
   check(jobs);
   progress_.assign(jobs.size(), {});
   while (form_step(jobs)) {

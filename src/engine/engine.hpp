@@ -15,8 +15,8 @@ namespace ponder::engine {
 class Engine;
 
 // What a model remembers of the tokens fed so far: pages of keys and values held by reference, and one
-// recurrent block. fork() is cheap (references only); whoever writes to something shared first copies it, so a
-// fork that is thrown away leaves no trace. Belongs to its engine and must not outlive it.
+// recurrent block. fork() is cheap (references only); whoever writes to something shared first copies it, so
+// a fork that is thrown away leaves no trace. Belongs to its engine and must not outlive it.
 class Sequence {
  public:
   Sequence(Sequence&&) = default;
@@ -71,8 +71,9 @@ class Engine {
   Sequence new_sequence();
 
   // Feeds all jobs, several sequences in one step as far as they fit. A sequence may occur once.
-  // Throws Error(invalid_input) before any work for ids outside the vocabulary, Error(cancelled) between steps
-  // when `stop` asks for it (the sequences then hold a part of their rows), Error(no_memory) at a limit.
+  // Throws Error(invalid_input) before any work for ids outside the vocabulary, Error(cancelled) between
+  // steps when `stop` asks for it (the sequences then hold a part of their rows), Error(no_memory) at a
+  // limit.
   void extend(std::span<const ExtendJob> jobs, std::stop_token stop = {},
               const models::LayerObserver* observer = nullptr);
 

@@ -42,7 +42,8 @@ class Model {
   // Runs all rows of all segments, at most max_rows() together, and moves their states on. Returns the
   // final-normed hidden rows in the order of the segments, valid until the next call.
   // Throws Error(invalid_input) for an id outside the vocabulary, before any state changes.
-  virtual ops::ConstRows forward(std::span<const Segment> segments, const LayerObserver* observer = nullptr) = 0;
+  virtual ops::ConstRows forward(std::span<const Segment> segments,
+                                 const LayerObserver* observer = nullptr) = 0;
 
   // out[r] = logits [vocab_size] of hidden row r.
   virtual void logits(ops::ConstRows hidden, int rows, ops::Rows out) = 0;

@@ -90,7 +90,7 @@ struct Stmt {
     with,          // targets[i] = exprs[i] in bodies[0]
     break_loop,
     continue_loop,
-    scope,  // bodies[0], of which no assignment leaves
+    generation,  // macro, called at once
   };
   Kind kind = Kind::text;
   int line = 0;

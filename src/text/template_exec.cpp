@@ -17,6 +17,11 @@ struct MacroObject : Callable {
   Value invoke(Interp& interp, const CallArgs& args) override {
     return interp.call_macro(*definition, scope, args);
   }
+  Value attribute(const Value& /*self*/, std::string_view name) override {
+    if (name == "name") return definition->name;
+    if (name != "arguments") return {};
+    return Value::list({definition->param_names.begin(), definition->param_names.end()});
+  }
 };
 
 Value make_macro(const std::shared_ptr<const MacroDef>& definition, const ScopePtr& scope) {
@@ -145,8 +150,9 @@ Interp::Flow Interp::exec(const Stmt& stmt, const ScopePtr& scope) {
       return Flow::break_loop;
     case Stmt::Kind::continue_loop:
       return Flow::continue_loop;
-    case Stmt::Kind::scope:
-      return exec(stmt.bodies[0], inside(scope));
+    case Stmt::Kind::generation:
+      append_str(*out_, call_macro(*stmt.macro, scope, {}));
+      return Flow::on;
   }
   return Flow::on;
 }

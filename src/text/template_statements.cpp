@@ -244,11 +244,10 @@ Stmt Parser::filter_statement() {
 // Hugging Face's mark of what the assistant wrote: its body is a call block of its own.
 Stmt Parser::generation_statement() {
   Stmt made;
-  made.kind = Stmt::Kind::scope;
-  const int outer_loops = std::exchange(loops_, 0);
-  made.bodies.push_back(block({"endgeneration"}));
-  loops_ = outer_loops;
-  expect_name("endgeneration");
+  made.kind = Stmt::Kind::generation;
+  auto macro = std::make_shared<MacroDef>();
+  macro_body(*macro, "endgeneration");
+  made.macro = std::move(macro);
   return made;
 }
 

@@ -29,25 +29,30 @@ Json golden_request(const std::string& checkpoint, const std::string& name) {
   throw std::runtime_error("no golden request " + name);
 }
 
-const std::string kSimple = R"({"state": "s", "questions": {"q": {"type": "noul"}}, "options": {"think": false}})";
+const std::string kSimple =
+    R"({"state": "s", "questions": {"q": {"type": "noul"}}, "options": {"think": false}})";
 
 TEST(Decide, GoldenReplyWithTwoDecimals) {
   for (const char* checkpoint : {"tiny-a", "tiny-b", "tiny-c", "tiny-d"}) {
     for (const char* name : {"ten-questions-no-think", "think-several-0", "255-options"}) {
       SCOPED_TRACE(std::string(checkpoint) + " " + name);
       const Json request = golden_request(checkpoint, name);
-      const Output run = ponder({"decide", "--model", golden(checkpoint), "--decimals", "2"}, request["body"].dump());
+      const Output run =
+          ponder({"decide", "--model", golden(checkpoint), "--decimals", "2"}, request["body"].dump());
       ASSERT_EQ(run.status, 0) << run.err;
       EXPECT_EQ(run.err, "") << "quiet when nobody watches";
       const Json reply = run.json();
       if (request["round_margin"].get<double>() > 1e-4) {
         EXPECT_EQ(reply["answers"].dump(), request["response"]["answers"].dump());
       }
-      for (const auto& [key, value] : request["response"]["usage"].items()) EXPECT_EQ(reply["usage"][key], value) << key;
+      for (const auto& [key, value] : request["response"]["usage"].items())
+        EXPECT_EQ(reply["usage"][key], value) << key;
       EXPECT_TRUE(reply["latency_ms"].is_number());
       EXPECT_EQ(reply["model"], checkpoint);
       EXPECT_EQ(reply.contains("reasoning"), request["response"].contains("reasoning"));
-      if (reply.contains("reasoning")) EXPECT_EQ(reply["reasoning"].dump(), request["response"]["reasoning"].dump());
+      if (reply.contains("reasoning")) {
+        EXPECT_EQ(reply["reasoning"].dump(), request["response"]["reasoning"].dump());
+      }
     }
   }
 }
@@ -105,7 +110,8 @@ TEST(Decide, FilesStandardInputLinesAndBatches) {
   ASSERT_EQ(from_file.status, 0) << from_file.err;
   EXPECT_EQ(from_file.out, from_dash.out);
 
-  const std::string three = kSimple + "\n\n" + kSimple + "\r\n" + kSimple;  // a blank line, CRLF, no last line end
+  const std::string three =
+      kSimple + "\n\n" + kSimple + "\r\n" + kSimple;  // a blank line, CRLF, no last line end
   for (const char* mode : {"--jsonl", "--batch"}) {
     const Output lines = ponder({"decide", "--model", model, "--trace", mode}, three);
     ASSERT_EQ(lines.status, 0) << lines.err;
@@ -117,7 +123,8 @@ TEST(Decide, FilesStandardInputLinesAndBatches) {
 }
 
 TEST(Decide, ABadLineGetsItsErrorInPlaceAndTheOthersAnswers) {
-  const Output run = ponder({"decide", "--model", golden("tiny-a"), "--jsonl"}, kSimple + "\n{\"state\": 1}\n" + kSimple);
+  const Output run =
+      ponder({"decide", "--model", golden("tiny-a"), "--jsonl"}, kSimple + "\n{\"state\": 1}\n" + kSimple);
   EXPECT_EQ(run.status, 1);
   const auto lines = run.lines();
   ASSERT_EQ(lines.size(), 3U);
@@ -144,7 +151,8 @@ TEST(Decide, FlagsAreDefaultsThatARequestOverrides) {
   EXPECT_EQ(thought({"--max-think", "3", "--nothink-threshold", "1"}, silent)["thought"], true);
 }
 
-// ---- the same answer, however it is computed ----------------------------------------------------------------
+// ---- the same answer, however it is computed
+// ----------------------------------------------------------------
 
 TEST(Decide, ThreadsAndStepSizesChangeNoBits) {
   const std::string body = golden_request("tiny-c", "think-several-0")["body"].dump();
@@ -156,9 +164,12 @@ TEST(Decide, ThreadsAndStepSizesChangeNoBits) {
     return run.json()["questions"].dump();
   };
   const std::string want = probs({"--threads", "1"});
-  for (const auto& flags : std::vector<std::vector<std::string>>{
-           {"--threads", "2"}, {"--threads", "7"}, {"--step-rows", "1"}, {"--step-rows", "3"}, {"--step-rows", "65"},
-           {"--max-rows", "64"}}) {
+  for (const auto& flags : std::vector<std::vector<std::string>>{{"--threads", "2"},
+                                                                 {"--threads", "7"},
+                                                                 {"--step-rows", "1"},
+                                                                 {"--step-rows", "3"},
+                                                                 {"--step-rows", "65"},
+                                                                 {"--max-rows", "64"}}) {
     EXPECT_EQ(probs(flags), want) << flags[0] << " " << flags[1];
   }
 }
@@ -172,7 +183,8 @@ TEST(Decide, InstructionSetsAndTheReferenceAgree) {
     const Json trace = run.json();
     for (const auto& [name, want] : request["details"].items()) {
       for (std::size_t i = 0; i < want["probs"].size(); ++i) {
-        EXPECT_NEAR(trace["questions"][name]["probs"][i].get<double>(), want["probs"][i].get<double>(), 2e-4) << isa;
+        EXPECT_NEAR(trace["questions"][name]["probs"][i].get<double>(), want["probs"][i].get<double>(), 2e-4)
+            << isa;
       }
     }
   }
@@ -182,8 +194,8 @@ TEST(Decide, WeightTypesThatCanHoldTheFileChangeLittle) {
   for (const char* checkpoint : {"tiny-a", "tiny-c"}) {
     const Json request = golden_request(checkpoint, "ten-questions-no-think");
     for (const char* type : {"f32", "bf16", "auto"}) {
-      const Output run =
-          ponder({"decide", "--model", golden(checkpoint), "--trace", "--type", type}, request["body"].dump());
+      const Output run = ponder({"decide", "--model", golden(checkpoint), "--trace", "--type", type},
+                                request["body"].dump());
       ASSERT_EQ(run.status, 0) << run.err;
       const Json trace = run.json();
       const bool exact = std::string(type) != "bf16" || std::string(checkpoint) == "tiny-a";

@@ -1,17 +1,16 @@
 #include "cli/process.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <csignal>
 #include <sstream>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace ponder::test {
 namespace {
@@ -60,7 +59,9 @@ void exchange(Pipe& in, Pipe& out, Pipe& err, const std::string& input, Output& 
 
 }  // namespace
 
-nlohmann::ordered_json Output::json() const { return nlohmann::ordered_json::parse(out); }
+nlohmann::ordered_json Output::json() const {
+  return nlohmann::ordered_json::parse(out);
+}
 
 std::vector<nlohmann::ordered_json> Output::lines() const {
   std::vector<nlohmann::ordered_json> all;
@@ -98,7 +99,9 @@ Output ponder(const std::vector<std::string>& arguments, const std::string& inpu
   return result;
 }
 
-std::string golden(const std::string& checkpoint) { return std::string(PONDER_TEST_DATA) + "/hybrid/" + checkpoint; }
+std::string golden(const std::string& checkpoint) {
+  return std::string(PONDER_TEST_DATA) + "/hybrid/" + checkpoint;
+}
 
 void expect_error(const Output& output, int status, const std::string& part) {
   EXPECT_EQ(output.status, status) << output.err;

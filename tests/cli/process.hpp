@@ -9,7 +9,7 @@
 namespace ponder::test {
 
 struct Output {
-  int status = -1;   // exit status, or -signal
+  int status = -1;  // exit status, or -signal
   std::string out;
   std::string err;
 

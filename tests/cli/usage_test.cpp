@@ -1,6 +1,4 @@
 // Wrong requests, wrong files, wrong flags: one line, the right status, nothing else.
-#include <sys/resource.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -8,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "cli/process.hpp"
 
@@ -16,7 +15,9 @@ namespace {
 
 using testing::HasSubstr;
 
-Output decide(const std::string& body) { return ponder({"decide", "--model", golden("tiny-a")}, body); }
+Output decide(const std::string& body) {
+  return ponder({"decide", "--model", golden("tiny-a")}, body);
+}
 
 std::string question(const std::string& fields) {
   return R"({"state": "s", "questions": {"q": {)" + fields + R"(}}, "options": {"think": false}})";
@@ -31,11 +32,14 @@ TEST(WrongRequests, ThePublicServersMessages) {
       {R"({"state": 1, "questions": {"q": {"type": "noul"}}, "model": 3})", "model must be a string"},
       {R"({"state": 1, "questions": {"it's": 1}})", R"(question "it's" must be an object)"},
       {question(R"("type": "yes")"), "question 'q': type must be one of ['choice', 'noul', 'score']"},
-      {question(R"("type": "noul", "zeta": 1, "alpha": 2)"), "question 'q': unknown fields ['alpha', 'zeta']"},
-      {question(R"("type": "choice")"), "question 'q': choice criteria must be an object with 1..255 options"},
+      {question(R"("type": "noul", "zeta": 1, "alpha": 2)"),
+       "question 'q': unknown fields ['alpha', 'zeta']"},
+      {question(R"("type": "choice")"),
+       "question 'q': choice criteria must be an object with 1..255 options"},
       {question(R"("type": "noul", "criteria": {"maybe": 1})"),
        "question 'q': noul criteria may only describe true and false"},
-      {question(R"("type": "score", "criteria": {})"), "question 'q': score criteria must be a list of 1..255 levels"},
+      {question(R"("type": "score", "criteria": {})"),
+       "question 'q': score criteria must be a list of 1..255 levels"},
       {R"({"state": 1, "questions": {"q": {"type": "noul"}}, "options": []})", "options must be an object"},
       {R"({"state": 1, "questions": {"q": {"type": "noul"}}, "options": {"b": 1, "a": 1}})",
        "unknown options: ['a', 'b']"},
@@ -87,11 +91,13 @@ TEST(WrongRequests, Complaint24_BytesAndNumbersThatAreNone) {
 
 TEST(WrongRequests, StrangeButLegalOnesAreAnswered) {
   std::string options;
-  for (int i = 0; i < 255; ++i) options += (i == 0 ? "" : ",") + std::string("\"o") + std::to_string(i) + "\": null";
+  for (int i = 0; i < 255; ++i)
+    options += (i == 0 ? "" : ",") + std::string("\"o") + std::to_string(i) + "\": null";
   const std::string bodies[] = {
       question(R"("type": "noul", "instructions": null, "criteria": null)"),
       question(R"("type": "choice", "criteria": {)" + options + "}"),
-      question(R"("type": "noul", "type": "score", "criteria": ["a"])"),  // the last value of a repeated key counts
+      question(R"("type": "noul", "type": "score", "criteria": ["a"])"),  // the last value of a repeated key
+                                                                          // counts
       R"({"state": "", "questions": {"": {"type": "noul"}}, "options": {"think": false}})",
       R"({"state": null, "questions": {"q": {"type": "noul"}}, "options": {"think": false}, "extra": [1]})",
       R"({"state": {"a": [1, 2.5, {"b": "\u0000\ud83d\ude00"}]}, "questions": {"q": {"type": "noul"}}, "options": {"think": false}})",
@@ -113,7 +119,8 @@ TEST(WrongRequests, Complaint46_TooLongNamesQuestionTokensAndLimit) {
   EXPECT_THAT(run.err, HasSubstr("8192"));
 }
 
-// ---- wrong flags ---------------------------------------------------------------------------------------------
+// ---- wrong flags
+// ---------------------------------------------------------------------------------------------
 
 TEST(WrongUsage, ExitsWithTwo) {
   const std::vector<std::string> cases[] = {
@@ -156,7 +163,8 @@ TEST(WrongUsage, AnInstructionSetThatIsNotThereIsRefused) {
 #else
   const char* other = "avx512";
 #endif
-  expect_error(ponder({"decide", "--model", golden("tiny-a"), "--isa", other}, question(R"("type": "noul")")), 1, other);
+  expect_error(ponder({"decide", "--model", golden("tiny-a"), "--isa", other}, question(R"("type": "noul")")),
+               1, other);
 }
 
 TEST(WrongUsage, HelpIsThereForEveryVerb) {
@@ -170,7 +178,8 @@ TEST(WrongUsage, HelpIsThereForEveryVerb) {
   EXPECT_EQ(ponder({"--version"}).status, 0);
 }
 
-// ---- wrong models --------------------------------------------------------------------------------------------
+// ---- wrong models
+// --------------------------------------------------------------------------------------------
 
 class WrongModel : public testing::Test {
  protected:
@@ -181,7 +190,9 @@ class WrongModel : public testing::Test {
     std::filesystem::copy(golden("tiny-a"), folder_, std::filesystem::copy_options::recursive);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-  Output run() const { return ponder({"decide", "--model", folder_.string()}, question(R"("type": "noul")")); }
+  Output run() const {
+    return ponder({"decide", "--model", folder_.string()}, question(R"("type": "noul")"));
+  }
   void write(const std::string& file, const std::string& text) const {
     std::ofstream(folder_ / file, std::ios::binary) << text;
   }
@@ -189,10 +200,13 @@ class WrongModel : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(WrongModel, TheCopyItselfAnswers) { EXPECT_EQ(run().status, 0); }
+TEST_F(WrongModel, TheCopyItselfAnswers) {
+  EXPECT_EQ(run().status, 0);
+}
 
 TEST_F(WrongModel, MissingFilesAreNamed) {
-  for (const char* file : {"config.json", "export.json", "head.pt", "tokenizer.json", "model-00002-of-00002.safetensors"}) {
+  for (const char* file :
+       {"config.json", "export.json", "head.pt", "tokenizer.json", "model-00002-of-00002.safetensors"}) {
     SCOPED_TRACE(file);
     std::filesystem::remove(folder_ / file);
     expect_error(run(), 1, file);
@@ -201,7 +215,8 @@ TEST_F(WrongModel, MissingFilesAreNamed) {
 }
 
 TEST_F(WrongModel, DamagedFilesAreNamed) {
-  for (const char* file : {"config.json", "export.json", "head.pt", "tokenizer.json", "model-00001-of-00002.safetensors"}) {
+  for (const char* file :
+       {"config.json", "export.json", "head.pt", "tokenizer.json", "model-00001-of-00002.safetensors"}) {
     for (const char* text : {"", "{", "garbage garbage garbage"}) {
       SCOPED_TRACE(file);
       write(file, text);
@@ -241,7 +256,8 @@ TEST_F(WrongModel, AnotherPromptFormatIsRefused) {
 
 TEST_F(WrongModel, Complaint55_TemperaturesThatAreNone) {
   for (const char* t : {"0", "-1", "\"hot\"", "1e999"}) {
-    write("export.json", std::string(R"({"format": "markers-v3-plainchains", "head_dim": 32, "temperature": )") + t + "}");
+    write("export.json",
+          std::string(R"({"format": "markers-v3-plainchains", "head_dim": 32, "temperature": )") + t + "}");
     expect_error(run(), 1, "export.json");
   }
 }

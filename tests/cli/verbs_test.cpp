@@ -33,7 +33,8 @@ TEST(TokenizeVerb, EncodesAndDecodesLines) {
   const Output decoded = ponder({"tokenize", "--model", golden("tiny-b"), "--decode"}, encoded.out);
   ASSERT_EQ(decoded.status, 0) << decoded.err;
   const auto texts = decoded.lines();
-  for (std::size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(texts[i]["text"], golden_text["encode"][i]["decoded"]);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    EXPECT_EQ(texts[i]["text"], golden_text["encode"][i]["decoded"]);
 }
 
 TEST(TokenizeVerb, PlainReadsControlTokensAsText) {
@@ -45,7 +46,8 @@ TEST(TokenizeVerb, PlainReadsControlTokensAsText) {
 }
 
 TEST(TokenizeVerb, RendersTheTemplate) {
-  const Json request = {{"messages", {{{"role", "user"}, {"content", " hi "}}}}, {"add_generation_prompt", true}};
+  const Json request = {{"messages", {{{"role", "user"}, {"content", " hi "}}}},
+                        {"add_generation_prompt", true}};
   const Output run = ponder({"tokenize", "--model", golden("tiny-a"), "--render"}, request.dump());
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.json()["text"], "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n");
@@ -54,7 +56,8 @@ TEST(TokenizeVerb, RendersTheTemplate) {
 TEST(TokenizeVerb, WrongLinesAreNamed) {
   expect_error(ponder({"tokenize", "--model", golden("tiny-a")}, "{\"txt\": 1}"), 1, "line 1");
   expect_error(ponder({"tokenize", "--model", golden("tiny-a")}, "\n\n[1]"), 1, "line 3");
-  expect_error(ponder({"tokenize", "--model", golden("tiny-a"), "--decode"}, "{\"ids\": [1, -2]}"), 1, "entry 1");
+  expect_error(ponder({"tokenize", "--model", golden("tiny-a"), "--decode"}, "{\"ids\": [1, -2]}"), 1,
+               "entry 1");
   expect_error(ponder({"tokenize", "--model", golden("tiny-a"), "--render"}, "{\"ids\": []}"), 1, "messages");
 }
 
@@ -80,7 +83,8 @@ TEST(LogitsVerb, MatchesTheGoldenLayers) {
   for (const char* checkpoint : {"tiny-a", "tiny-b", "tiny-c", "tiny-d"}) {
     SCOPED_TRACE(checkpoint);
     const Json want = read_cases(checkpoint, "cases-layers.json");
-    const Output run = ponder({"logits", "--model", golden(checkpoint), "--ids", comma_list(want["ids"]), "--hidden"});
+    const Output run =
+        ponder({"logits", "--model", golden(checkpoint), "--ids", comma_list(want["ids"]), "--hidden"});
     ASSERT_EQ(run.status, 0) << run.err;
     const Json got = run.json();
     EXPECT_LT(relative(got["logits"], want["last_logits"]), 1e-3);
@@ -100,7 +104,8 @@ TEST(LogitsVerb, MatchesTheGoldenLayers) {
 TEST(LogitsVerb, PiecesOfAnySizeGiveTheSameText) {
   const std::string ids = comma_list(read_cases("tiny-b", "cases-layers.json")["ids"]);
   const auto run = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"logits", "--model", golden("tiny-b"), "--ids", ids, "--all", "--hidden"};
+    std::vector<std::string> arguments = {"logits", "--model", golden("tiny-b"), "--ids",
+                                          ids,      "--all",   "--hidden"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Output output = ponder(arguments);
     EXPECT_EQ(output.status, 0) << output.err;

@@ -20,7 +20,8 @@ namespace {
 // the sum of all ids and their count, and a hidden row is {id, position, sum so far, id at position 0}.
 class LedgerModel final : public models::Model {
  public:
-  explicit LedgerModel(int max_rows) : max_rows_(max_rows), out_(static_cast<std::size_t>(max_rows) * kHidden) {
+  explicit LedgerModel(int max_rows)
+      : max_rows_(max_rows), out_(static_cast<std::size_t>(max_rows) * kHidden) {
     layout_.page_bytes = ops::kPageRows * sizeof(std::int32_t);
     layout_.recurrent_floats = 2;
   }
@@ -292,7 +293,8 @@ TEST(Engine, RandomHistoriesKeepEverySequenceApart) {
           const auto* page = reinterpret_cast<const std::int32_t*>(pages[i / ops::kPageRows]);
           RC_ASSERT(page[i % ops::kPageRows] == t.fed[i]);
         }
-        RC_ASSERT(t.sequence.recurrent()[0] == static_cast<float>(std::accumulate(t.fed.begin(), t.fed.end(), 0)));
+        RC_ASSERT(t.sequence.recurrent()[0] ==
+                  static_cast<float>(std::accumulate(t.fed.begin(), t.fed.end(), 0)));
       }
     }
     RC_ASSERT(f.engine->page_stats().in_use == 0U);

@@ -1,9 +1,8 @@
 // Whole requests against the golden answers: probabilities, chains, budgets, thresholds, replies.
-#include "decide/answer.hpp"
-
 #include <string>
 #include <vector>
 
+#include "decide/answer.hpp"
 #include "decide/json_write.hpp"
 #include "golden/support.hpp"
 
@@ -21,7 +20,9 @@ void expect_like(const decide::QuestionResult& got, const Json& want, double tol
   EXPECT_EQ(got.closed, want["closed"].get<bool>());
   EXPECT_EQ(got.chain, want["chain"].get<std::vector<std::int32_t>>());
   ASSERT_EQ(got.nothink_probs.has_value(), !want["nothink_probs"].is_null());
-  if (got.nothink_probs) EXPECT_LT(largest_difference(*got.nothink_probs, want["nothink_probs"]), tolerance);
+  if (got.nothink_probs) {
+    EXPECT_LT(largest_difference(*got.nothink_probs, want["nothink_probs"]), tolerance);
+  }
 }
 
 // The parts of a reply that do not depend on the model's name or the clock.
@@ -156,7 +157,8 @@ TEST(Answers, TheReferenceBackendAnswersToo) {
     if (c["name"] != "ten-questions-no-think") continue;
     const auto got = decider.one(c["requests"][0]["body"]);
     std::size_t q = 0;
-    for (const auto& [name, details] : c["requests"][0]["details"].items()) expect_like(got[q++], details, 1e-5);
+    for (const auto& [name, details] : c["requests"][0]["details"].items())
+      expect_like(got[q++], details, 1e-5);
     return;
   }
   FAIL() << "the golden case is gone";

@@ -19,11 +19,13 @@ decide::Question question_of(const Json& question) {
   return decide::parse_request(decide::parse_json(body.dump())).questions[0];
 }
 
-std::string state_of(const Json& state) { return decide::state_text(decide::parse_json(state.dump())); }
+std::string state_of(const Json& state) {
+  return decide::state_text(decide::parse_json(state.dump()));
+}
 
 class Encoding : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Golden, Encoding, testing::Values("tiny-a", "tiny-b", "tiny-c", "tiny-d"),
-                         [](const auto& info) { return std::string("tiny_") + info.param[5]; });
+                         [](const auto& test) { return std::string("tiny_") + test.param[5]; });
 
 TEST_P(Encoding, PromptsAndRemainders) {
   const decide::Encoder encoder(golden_folder(GetParam()));
@@ -52,8 +54,9 @@ TEST_P(Encoding, BannedIsEveryAddedTokenButTheThinkEnd) {
   EXPECT_EQ(encoder.think_end(), golden["markers"]["</think>"].get<std::int32_t>());
 }
 
-// The public implementation lets a literal <think> or </think> of a state become the control token. Here it stays
-// text: the prompt holds exactly one <think>, the template's, and no </think>, and everything else is unchanged.
+// The public implementation lets a literal <think> or </think> of a state become the control token. Here it
+// stays text: the prompt holds exactly one <think>, the template's, and no </think>, and everything else is
+// unchanged.
 TEST_P(Encoding, Complaint33_LiteralThinkTagsOfUsersStayText) {
   const decide::Encoder encoder(golden_folder(GetParam()));
   const auto& tokenizer = encoder.tokenizer();
@@ -62,10 +65,12 @@ TEST_P(Encoding, Complaint33_LiteralThinkTagsOfUsersStayText) {
   const std::int32_t think = *tokenizer.id("<think>");
   for (const Json& c : golden["cases"]) {
     const Json& body = c["body"];
-    const auto encoded = encoder.encode(state_of(body["state"]), question_of(body["questions"].begin().value()));
+    const auto encoded =
+        encoder.encode(state_of(body["state"]), question_of(body["questions"].begin().value()));
     EXPECT_EQ(std::count(encoded.prompt.begin(), encoded.prompt.end(), think), 1);
     EXPECT_EQ(std::count(encoded.prompt.begin(), encoded.prompt.end(), encoder.think_end()), 0);
-    EXPECT_EQ(tokenizer.decode(encoded.prompt), c["prompt_text"].get<std::string>()) << "the text itself is the same";
+    EXPECT_EQ(tokenizer.decode(encoded.prompt), c["prompt_text"].get<std::string>())
+        << "the text itself is the same";
     EXPECT_NE(encoded.prompt, c["prompt_ids"].get<std::vector<std::int32_t>>()) << "the guard did something";
     EXPECT_EQ(encoded.remainder, c["remainder_ids"].get<std::vector<std::int32_t>>());
   }
@@ -79,7 +84,9 @@ TEST_P(Encoding, Complaint33_ControlTokensInUserTextMoveNoMarker) {
     const std::string text = "a" + token.content + token.content + " b";
     const Json questions[] = {
         {{"type", "choice"}, {"instructions", text}, {"criteria", {{text, text}, {"plain", nullptr}}}},
-        {{"type", "noul"}, {"instructions", {{text, {text, text}}}}, {"criteria", {{"true", text}, {"false", text}}}},
+        {{"type", "noul"},
+         {"instructions", {{text, {text, text}}}},
+         {"criteria", {{"true", text}, {"false", text}}}},
         {{"type", "score"}, {"criteria", {text, "x", token.content}}}};
     for (const Json& q : questions) {
       SCOPED_TRACE(token.content + " in " + q.dump());
@@ -98,12 +105,14 @@ TEST_P(Encoding, Complaint33_ControlTokensInUserTextMoveNoMarker) {
       EXPECT_EQ(count(encoded.remainder, "<|box_end|>"), options);
       EXPECT_EQ(count(encoded.remainder, "</think>"), 1U);
       EXPECT_EQ(encoded.option_ends.size(), options);
-      for (const std::size_t at : encoded.option_ends) EXPECT_EQ(encoded.remainder[at], *tokenizer.id("<|box_end|>"));
+      for (const std::size_t at : encoded.option_ends)
+        EXPECT_EQ(encoded.remainder[at], *tokenizer.id("<|box_end|>"));
     }
   }
 }
 
-// ---- folders that are not quite right -----------------------------------------------------------------------
+// ---- folders that are not quite right
+// -----------------------------------------------------------------------
 
 class BrokenFolder : public testing::Test {
  protected:
@@ -136,7 +145,9 @@ class BrokenFolder : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(BrokenFolder, TheUnchangedCopyWorks) { EXPECT_EQ(refusal(), "accepted"); }
+TEST_F(BrokenFolder, TheUnchangedCopyWorks) {
+  EXPECT_EQ(refusal(), "accepted");
+}
 
 TEST_F(BrokenFolder, ATemplateThatDoesNotOpenAThinkIsRefused) {
   write("chat_template.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}<|im_start|>assistant\n");

@@ -26,9 +26,10 @@ std::vector<std::pair<std::string, Json>> nine_questions() {
   for (int i = 0; i < 3; ++i) {
     const std::string n = std::to_string(i);
     out.emplace_back("noul" + n, Json{{"type", "noul"}, {"instructions", "Is it number " + n + "?"}});
-    out.emplace_back("choice" + n, Json{{"type", "choice"},
-                                        {"instructions", "Which of them, " + n + "?"},
-                                        {"criteria", {{"a" + n, nullptr}, {"b", "the second"}, {"c", nullptr}}}});
+    out.emplace_back("choice" + n,
+                     Json{{"type", "choice"},
+                          {"instructions", "Which of them, " + n + "?"},
+                          {"criteria", {{"a" + n, nullptr}, {"b", "the second"}, {"c", nullptr}}}});
     out.emplace_back("score" + n, Json{{"type", "score"}, {"criteria", {"low", "middle", "high" + n}}});
   }
   return out;
@@ -73,7 +74,8 @@ TEST_P(Independence, Complaint42_TheOrderOfQuestionsChangesNoBits) {
   const auto forward = decider.one(body_of(questions, kOptions[1]));
   std::reverse(questions.begin(), questions.end());
   const auto backward = decider.one(body_of(questions, kOptions[1]));
-  for (std::size_t i = 0; i < questions.size(); ++i) expect_same(forward[i], backward[questions.size() - 1 - i]);
+  for (std::size_t i = 0; i < questions.size(); ++i)
+    expect_same(forward[i], backward[questions.size() - 1 - i]);
 }
 
 TEST_P(Independence, ThreadsAndBatchesChangeNoBits) {

@@ -1,12 +1,12 @@
-// A checkpoint of the 9B model's shape, 18 GB of it holes: it must load by mapping, and a machine that is too small
-// must say so before any work.
-#include <fcntl.h>
-#include <unistd.h>
-
+// A checkpoint of the 9B model's shape, 18 GB of it holes: it must load by mapping, and a machine that is too
+// small must say so before any work.
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "decide/decision_model.hpp"
 #include "golden/support.hpp"
@@ -25,7 +25,8 @@ class Header {
     json_[name] = {{"dtype", "BF16"}, {"shape", shape}, {"data_offsets", {at_, at_ + bytes}}};
     at_ += bytes;
   }
-  // Writes the header and leaves the data a hole. False when the file system has no room even for a sparse file.
+  // Writes the header and leaves the data a hole. False when the file system has no room even for a sparse
+  // file.
   bool write(const std::filesystem::path& path) const {
     std::string text = json_.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');
@@ -70,7 +71,8 @@ Header header_of(const hybrid::Config& c) {
     const std::string a = p + "linear_attn.";
     h.add(a + "in_proj_qkv.weight", {c.conv_dim(), e});
     h.add(a + "in_proj_z.weight", {c.value_dim(), e});
-    for (const char* n : {"in_proj_a.weight", "in_proj_b.weight"}) h.add(a + n, {c.linear_num_value_heads, e});
+    for (const char* n : {"in_proj_a.weight", "in_proj_b.weight"})
+      h.add(a + n, {c.linear_num_value_heads, e});
     h.add(a + "out_proj.weight", {e, c.value_dim()});
     h.add(a + "conv1d.weight", {c.conv_dim(), 1, c.linear_conv_kernel_dim});
     for (const char* n : {"dt_bias", "A_log"}) h.add(a + n, {c.linear_num_value_heads});
@@ -104,8 +106,8 @@ class LargeModel : public testing::Test {
   // A machine with this much memory.
   MemoryBudgetSources machine(std::uint64_t gib) const {
     const std::string kib = std::to_string(gib << 20);
-    std::ofstream(folder_ / "proc" / "meminfo")
-        << "MemTotal:       " << kib << " kB\nMemFree:        " << kib << " kB\nMemAvailable:   " << kib << " kB\n";
+    std::ofstream(folder_ / "proc" / "meminfo") << "MemTotal:       " << kib << " kB\nMemFree:        " << kib
+                                                << " kB\nMemAvailable:   " << kib << " kB\n";
     MemoryBudgetSources sources;
     sources.root = folder_.string();
     return sources;

@@ -35,7 +35,8 @@ class Decider {
 
   std::vector<decide::RequestOutcome> batch(const std::vector<Json>& bodies) {
     std::vector<decide::Request> requests;
-    for (const Json& body : bodies) requests.push_back(decide::parse_request(decide::parse_json(body.dump())));
+    for (const Json& body : bodies)
+      requests.push_back(decide::parse_request(decide::parse_json(body.dump())));
     return answerer_.answer_batch(requests);
   }
 
@@ -73,7 +74,8 @@ inline std::string golden_case_name(const testing::TestParamInfo<GoldenCase>& in
   return name;
 }
 
-// Every checkpoint on every instruction set of this machine; the scalar reference is too slow for whole requests.
+// Every checkpoint on every instruction set of this machine; the scalar reference is too slow for whole
+// requests.
 inline std::vector<GoldenCase> cpu_cases(ops::ActivationType activations = ops::ActivationType::f32) {
   std::vector<GoldenCase> out;
   for (const char* checkpoint : {"tiny-a", "tiny-b", "tiny-c", "tiny-d"}) {

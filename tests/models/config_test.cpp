@@ -127,7 +127,8 @@ TEST(Config, RefusalsNameTheFieldAndTheValue) {
   EXPECT_THAT(refusal(R"({"rope_parameters": 3})"), HasSubstr("rope_parameters"));
   EXPECT_THAT(refusal(R"({"hidden_act": "gelu"})"), HasSubstr("gelu"));
   EXPECT_THAT(refusal(R"({"attention_bias": 1})"), HasSubstr("attention_bias"));
-  EXPECT_THAT(refusal(R"({"num_attention_heads": 6, "num_key_value_heads": 4})"), HasSubstr("num_attention_heads 6"));
+  EXPECT_THAT(refusal(R"({"num_attention_heads": 6, "num_key_value_heads": 4})"),
+              HasSubstr("num_attention_heads 6"));
   EXPECT_THAT(refusal(R"({"linear_num_value_heads": 5, "linear_num_key_heads": 2})"), HasSubstr("5"));
   EXPECT_THAT(refusal(R"({"layer_types": ["full_attention"]})"), HasSubstr("layer_types has 1"));
   EXPECT_THAT(refusal(R"({"num_hidden_layers": 1, "layer_types": ["sliding_attention"]})"),

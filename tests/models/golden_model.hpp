@@ -60,7 +60,8 @@ inline std::vector<Runner> all_runners(ops::ActivationType activations = ops::Ac
 }
 
 inline std::unique_ptr<hybrid::HybridModel> load_model(const std::string& checkpoint, const Runner& runner,
-                                                       hybrid::TypeChoice type = std::nullopt, int max_rows = 64) {
+                                                       hybrid::TypeChoice type = std::nullopt,
+                                                       int max_rows = 64) {
   const std::filesystem::path folder = golden_folder(checkpoint);
   const std::string config_file = (folder / "config.json").string();
   hybrid::Config config = hybrid::Config::parse(read_text(config_file), config_file);

@@ -166,7 +166,9 @@ Trace run_in_chunks(engine::Engine& engine, const std::vector<std::int32_t>& ids
     const std::size_t rows = std::min(chunk, ids.size() - at);
     std::vector<int> wanted(rows);
     for (std::size_t i = 0; i < rows; ++i) wanted[i] = static_cast<int>(i);
-    const engine::ExtendJob job{&sequence, std::span(ids).subspan(at, rows), wanted,
+    const engine::ExtendJob job{&sequence,
+                                std::span(ids).subspan(at, rows),
+                                wanted,
                                 {run.hidden.data() + at * width, static_cast<std::int64_t>(width)}};
     engine.extend({&job, 1});
   }
@@ -238,8 +240,8 @@ TEST_P(HybridBits, Complaint04_ContinuingAPrefixOfAnyLengthEqualsAColdRun) {
     engine.extend({&feed, 1});
     engine::Sequence hit = first.fork();
     std::vector<float> row(width);
-    const engine::ExtendJob next{&hit, std::span(ids).subspan(prefix, 1), {&last, 1},
-                                 {row.data(), static_cast<std::int64_t>(width)}};
+    const engine::ExtendJob next{
+        &hit, std::span(ids).subspan(prefix, 1), {&last, 1}, {row.data(), static_cast<std::int64_t>(width)}};
     engine.extend({&next, 1});
     ASSERT_EQ(std::memcmp(row.data(), cold.hidden.data() + prefix * width, width * sizeof(float)), 0)
         << "prefix of " << prefix;

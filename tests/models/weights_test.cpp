@@ -59,22 +59,31 @@ TEST(Weights, EveryMissingTensorIsNamed) {
 
 TEST(Weights, AWrongShapeNamesBothShapes) {
   const std::string name = "model.layers.3.self_attn.q_proj.weight";
-  EXPECT_THAT(load_edited([&](auto& t) { t[name].shape = {64, 256}; }),
+  EXPECT_THAT(load_edited([&](auto& t) {
+                t[name].shape = {64, 256};
+              }),
               AllOf(HasSubstr(name), HasSubstr("[64, 256]"), HasSubstr("[256, 64]")));
   const std::string conv = "model.layers.0.linear_attn.conv1d.weight";
-  EXPECT_THAT(load_edited([&](auto& t) { t[conv].shape = {128, 4}; }),
+  EXPECT_THAT(load_edited([&](auto& t) {
+                t[conv].shape = {128, 4};
+              }),
               AllOf(HasSubstr(conv), HasSubstr("[128, 4]"), HasSubstr("[128, 1, 4]")));
   const std::string norm = "model.layers.2.linear_attn.norm.weight";
-  EXPECT_THAT(load_edited([&](auto& t) { t[norm].shape = {4, 4}; }), AllOf(HasSubstr(norm), HasSubstr("[16]")));
+  EXPECT_THAT(load_edited([&](auto& t) {
+                t[norm].shape = {4, 4};
+              }),
+              AllOf(HasSubstr(norm), HasSubstr("[16]")));
 }
 
 TEST(Weights, AnUnknownTensorIsNamed) {
   EXPECT_THAT(load_edited([](auto& t) { t["model.layers.0.extra.weight"] = t["model.norm.weight"]; }),
               AllOf(HasSubstr("model.layers.0.extra.weight"), HasSubstr("[64]")));
-  EXPECT_THAT(load_edited([](auto& t) { t["model.layers.4.input_layernorm.weight"] = t["model.norm.weight"]; }),
-              HasSubstr("model.layers.4.input_layernorm.weight"));
-  EXPECT_THAT(load_edited([](auto& t) { t["model.layers.3.self_attn.q_proj.bias"] = t["model.norm.weight"]; }),
-              HasSubstr("q_proj.bias"));
+  EXPECT_THAT(
+      load_edited([](auto& t) { t["model.layers.4.input_layernorm.weight"] = t["model.norm.weight"]; }),
+      HasSubstr("model.layers.4.input_layernorm.weight"));
+  EXPECT_THAT(
+      load_edited([](auto& t) { t["model.layers.3.self_attn.q_proj.bias"] = t["model.norm.weight"]; }),
+      HasSubstr("q_proj.bias"));
 }
 
 TEST(Weights, TheSamePartTwiceIsNamed) {
@@ -90,7 +99,11 @@ TEST(Weights, IntegersAreNoWeights) {
 TEST(Weights, CodesWithoutScalesAreNamed) {
   const std::string scale = "model.layers.0.mlp.up_proj.weight_scale";
   EXPECT_THAT(load_edited([&](auto& t) { t.erase(scale); }, "tiny-c"), HasSubstr(scale));
-  EXPECT_THAT(load_edited([&](auto& t) { t[scale].shape = {512, 2}; }, "tiny-c"),
+  EXPECT_THAT(load_edited(
+                  [&](auto& t) {
+                    t[scale].shape = {512, 2};
+                  },
+                  "tiny-c"),
               AllOf(HasSubstr(scale), HasSubstr("[512, 2]"), HasSubstr("[1024]")));
   EXPECT_EQ(load_edited([&](auto& t) { t[scale].shape = {1024, 1}; }, "tiny-c"), "loaded");
   const std::string stray = "model.layers.0.mlp.down_proj.weight_scale";

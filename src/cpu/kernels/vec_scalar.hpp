@@ -140,8 +140,10 @@ PONDER_INLINE Vec load_e4m3(const uint8_t* p) {
 }
 PONDER_INLINE Vec round_bf16(Vec x) {
   const Words u = bits(x.v);
+  const Ints size = reinterpret_cast<Ints>(u & words(0x7FFFFFFF));
   const Words up = u + words(0x7FFF) + ((u >> 16U) & words(1));
-  return {floats(choose(x.v == x.v, up, u | words(0x400000)) & words(0xFFFF0000U))};
+  return {floats(choose(size > reinterpret_cast<Ints>(words(0x7F800000)), u | words(0x400000), up) &
+                 words(0xFFFF0000U))};
 }
 
 }  // namespace

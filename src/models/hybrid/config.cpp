@@ -33,14 +33,16 @@ class Fields {
     const bool whole = v->is_number_integer() || v->is_number_unsigned();
     // Larger than any published size by far, small enough that products of two cannot overflow 64 bits.
     constexpr std::int64_t limit = 1 << 26;
-    if (!whole || v->get<double>() < 1 || v->get<double>() > limit) bad(key, *v, "an integer from 1 to 67108864");
+    if (!whole || v->get<double>() < 1 || v->get<double>() > limit)
+      bad(key, *v, "an integer from 1 to 67108864");
     out = v->get<int>();
   }
 
   void read(const char* key, double& out) const {
     const Json* v = find(key);
     if (v == nullptr) return;
-    if (!v->is_number() || !std::isfinite(v->get<double>()) || v->get<double>() <= 0) bad(key, *v, "a positive number");
+    if (!v->is_number() || !std::isfinite(v->get<double>()) || v->get<double>() <= 0)
+      bad(key, *v, "a positive number");
     out = v->get<double>();
   }
 
@@ -79,7 +81,8 @@ void read_rope(const Fields& fields, Config& c, const std::string& where) {
       const Json* type = inner.find(key);
       if (type == nullptr) continue;
       if (*type != "default") {
-        fail(ErrorKind::unsupported, "{}: {} {} is not supported, only \"default\"", where, key, Fields::shown(*type));
+        fail(ErrorKind::unsupported, "{}: {} {} is not supported, only \"default\"", where, key,
+             Fields::shown(*type));
       }
       break;
     }
@@ -87,7 +90,8 @@ void read_rope(const Fields& fields, Config& c, const std::string& where) {
     inner.read("partial_rotary_factor", c.partial_rotary_factor);
   }
   if (c.partial_rotary_factor > 1) {
-    fail(ErrorKind::bad_file, "{}: partial_rotary_factor is {}, expected at most 1", where, c.partial_rotary_factor);
+    fail(ErrorKind::bad_file, "{}: partial_rotary_factor is {}, expected at most 1", where,
+         c.partial_rotary_factor);
   }
 }
 
@@ -109,16 +113,19 @@ void read_layers(const Fields& fields, Config& c, const std::string& where) {
   for (std::size_t i = 0; i < types->size(); ++i) {
     const Json& type = (*types)[i];
     if (type != "linear_attention" && type != "full_attention") {
-      fail(ErrorKind::unsupported, "{}: layer_types[{}] is {}, expected \"linear_attention\" or \"full_attention\"",
-           where, i, Fields::shown(type));
+      fail(ErrorKind::unsupported,
+           "{}: layer_types[{}] is {}, expected \"linear_attention\" or \"full_attention\"", where, i,
+           Fields::shown(type));
     }
     c.layers.push_back(type == "full_attention" ? LayerKind::attention : LayerKind::delta);
   }
 }
 
-void check_divides(int part, const char* part_name, int whole, const char* whole_name, const std::string& where) {
+void check_divides(int part, const char* part_name, int whole, const char* whole_name,
+                   const std::string& where) {
   if (whole % part != 0) {
-    fail(ErrorKind::bad_file, "{}: {} {} is not a multiple of {} {}", where, whole_name, whole, part_name, part);
+    fail(ErrorKind::bad_file, "{}: {} {} is not a multiple of {} {}", where, whole_name, whole, part_name,
+         part);
   }
 }
 
@@ -131,8 +138,8 @@ void check_products(const Config& c, const std::string& where) {
   const std::int64_t kv = product(c.num_key_value_heads, c.head_dim);
   for (const std::int64_t size : {conv, q, kv}) {
     if (size > std::numeric_limits<int>::max() / 64) {
-      fail(ErrorKind::bad_file, "{}: heads times head sizes give {} features, more than this engine can address",
-           where, size);
+      fail(ErrorKind::bad_file,
+           "{}: heads times head sizes give {} features, more than this engine can address", where, size);
     }
   }
 }
@@ -154,7 +161,8 @@ Config Config::parse(std::string_view text, const std::string& where) {
   fields.read("intermediate_size", c.intermediate_size);
   fields.read("num_hidden_layers", c.num_hidden_layers);
   if (c.num_hidden_layers > 4096) {
-    fail(ErrorKind::bad_file, "{}: num_hidden_layers is {}, expected at most 4096", where, c.num_hidden_layers);
+    fail(ErrorKind::bad_file, "{}: num_hidden_layers is {}, expected at most 4096", where,
+         c.num_hidden_layers);
   }
   fields.read("num_attention_heads", c.num_attention_heads);
   fields.read("num_key_value_heads", c.num_key_value_heads);
@@ -168,16 +176,19 @@ Config Config::parse(std::string_view text, const std::string& where) {
   fields.read("rms_norm_eps", c.rms_norm_eps);
   c.tie_given = fields.read("tie_word_embeddings", c.tie_word_embeddings);
   if (const Json* act = fields.find("hidden_act"); act != nullptr && *act != "silu") {
-    fail(ErrorKind::unsupported, "{}: hidden_act {} is not supported, only \"silu\"", where, Fields::shown(*act));
+    fail(ErrorKind::unsupported, "{}: hidden_act {} is not supported, only \"silu\"", where,
+         Fields::shown(*act));
   }
   read_rope(fields, c, where);
   read_layers(fields, c, where);
-  check_divides(c.num_key_value_heads, "num_key_value_heads", c.num_attention_heads, "num_attention_heads", where);
-  check_divides(c.linear_num_key_heads, "linear_num_key_heads", c.linear_num_value_heads, "linear_num_value_heads",
+  check_divides(c.num_key_value_heads, "num_key_value_heads", c.num_attention_heads, "num_attention_heads",
                 where);
+  check_divides(c.linear_num_key_heads, "linear_num_key_heads", c.linear_num_value_heads,
+                "linear_num_value_heads", where);
   check_products(c, where);
   if (c.linear_conv_kernel_dim > 64) {
-    fail(ErrorKind::bad_file, "{}: linear_conv_kernel_dim is {}, expected at most 64", where, c.linear_conv_kernel_dim);
+    fail(ErrorKind::bad_file, "{}: linear_conv_kernel_dim is {}, expected at most 64", where,
+         c.linear_conv_kernel_dim);
   }
   return c;
 }

@@ -1,4 +1,5 @@
-// Configuration of the hybrid (gated delta net + gated attention) backbone, read from a checkpoint's config.json.
+// Configuration of the hybrid (gated delta net + gated attention) backbone, read from a checkpoint's
+// config.json.
 #pragma once
 
 #include <cstdint>

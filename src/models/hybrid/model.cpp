@@ -10,13 +10,18 @@ namespace {
 
 constexpr std::size_t kLine = 16;  // floats of a cache line
 
-std::size_t align_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
+std::size_t align_up(std::size_t value, std::size_t to) {
+  return (value + to - 1) / to * to;
+}
 
-int rotary_half(const Config& c) { return (c.rotary_dim() + 1) / 2; }
+int rotary_half(const Config& c) {
+  return (c.rotary_dim() + 1) / 2;
+}
 
 // Floats of one row that the largest block needs besides x and h; see the take() calls of the blocks.
 std::size_t scratch_floats(const Config& c) {
-  const auto delta = static_cast<std::size_t>(2 * c.conv_dim() + 2 * c.value_dim() + 2 * c.linear_num_value_heads);
+  const auto delta =
+      static_cast<std::size_t>(2 * c.conv_dim() + 2 * c.value_dim() + 2 * c.linear_num_value_heads);
   const auto attention =
       static_cast<std::size_t>((3 * c.num_attention_heads + 2 * c.num_key_value_heads) * c.head_dim);
   const auto mlp = static_cast<std::size_t>(2 * c.intermediate_size);
@@ -26,7 +31,10 @@ std::size_t scratch_floats(const Config& c) {
 }  // namespace
 
 HybridModel::HybridModel(Config config, Weights weights, std::shared_ptr<ops::Backend> backend, int max_rows)
-    : config_(std::move(config)), weights_(std::move(weights)), backend_(std::move(backend)), max_rows_(max_rows) {
+    : config_(std::move(config)),
+      weights_(std::move(weights)),
+      backend_(std::move(backend)),
+      max_rows_(max_rows) {
   if (max_rows < 1) fail(ErrorKind::invalid_input, "a step of {} rows, expected at least 1", max_rows);
   plan_state();
   const auto rows = static_cast<std::size_t>(max_rows);
@@ -66,7 +74,8 @@ void HybridModel::plan_state() {
 // Rows of `cols` floats in the scratch space; given back as a whole when the next block starts.
 ops::Rows HybridModel::take(std::int64_t cols) {
   const std::size_t size = align_up(static_cast<std::size_t>(rows_) * static_cast<std::size_t>(cols), kLine);
-  if (scratch_used_ + size > scratch_.size()) fail(ErrorKind::internal, "step scratch of {} floats is full", scratch_.size());
+  if (scratch_used_ + size > scratch_.size())
+    fail(ErrorKind::internal, "step scratch of {} floats is full", scratch_.size());
   float* data = scratch_.data() + scratch_used_;
   scratch_used_ += size;
   return {data, cols};

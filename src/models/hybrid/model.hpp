@@ -1,4 +1,5 @@
-// The hybrid backbone: residual blocks of gated delta nets and gated attention (decision models, Qwen3.5 family).
+// The hybrid backbone: residual blocks of gated delta nets and gated attention (decision models, Qwen3.5
+// family).
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ class HybridModel final : public models::Model {
   int hidden_size() const override { return config_.hidden_size; }
   int vocab_size() const override { return config_.vocab_size; }
   int max_rows() const override { return max_rows_; }
-  ops::ConstRows forward(std::span<const models::Segment> segments, const models::LayerObserver* observer) override;
+  ops::ConstRows forward(std::span<const models::Segment> segments,
+                         const models::LayerObserver* observer) override;
   void logits(ops::ConstRows hidden, int rows, ops::Rows out) override;
   void argmax(ops::ConstRows hidden, int rows, std::int64_t limit, const std::uint64_t* banned,
               std::int32_t* ids) override;
@@ -44,7 +46,8 @@ class HybridModel final : public models::Model {
   void plan_state();
   void start_step(std::span<const models::Segment> segments);
   void delta_layer(std::span<const models::Segment> segments, const DeltaWeights& w, const LayerState& state);
-  void attention_layer(std::span<const models::Segment> segments, const AttentionWeights& w, const LayerState& state);
+  void attention_layer(std::span<const models::Segment> segments, const AttentionWeights& w,
+                       const LayerState& state);
   void mlp(const LayerWeights& w);
   ops::Rows take(std::int64_t cols);
 
@@ -58,9 +61,9 @@ class HybridModel final : public models::Model {
   // The present step.
   int rows_ = 0;
   std::size_t scratch_used_ = 0;
-  AlignedBuffer<float> x_;        // [max_rows][hidden] residual stream
-  AlignedBuffer<float> h_;        // [max_rows][hidden] normed input of the present block
-  AlignedBuffer<float> scratch_;  // what one block needs besides, reused block after block
+  AlignedBuffer<float> x_;          // [max_rows][hidden] residual stream
+  AlignedBuffer<float> h_;          // [max_rows][hidden] normed input of the present block
+  AlignedBuffer<float> scratch_;    // what one block needs besides, reused block after block
   AlignedBuffer<float> cos_, sin_;  // [max_rows][half]
   std::vector<std::int64_t> positions_;
   std::vector<ops::ConvSegment> conv_segments_;

@@ -8,7 +8,8 @@
 namespace ponder::hybrid {
 namespace {
 
-std::vector<float> take(const formats::Checkpoint& from, const char* name, const std::vector<std::int64_t>& shape) {
+std::vector<float> take(const formats::Checkpoint& from, const char* name,
+                        const std::vector<std::int64_t>& shape) {
   const formats::TensorView& tensor = from.at(name);
   if (tensor.shape != shape) {
     fail(ErrorKind::bad_file, "{}: tensor {} has shape {}, expected {}", tensor.file, name,
@@ -60,7 +61,8 @@ std::vector<double> PointerHead::probabilities(ops::ConstRows options, int count
   for (int j = 0; j < count; ++j) {
     double score = offset;
     for (std::size_t i = 0; i < hidden; ++i) score += direction[i] * options[j][i];
-    if (!std::isfinite(score)) fail(ErrorKind::internal, "the score of option {} is {}, not a finite number", j, score);
+    if (!std::isfinite(score))
+      fail(ErrorKind::internal, "the score of option {} is {}, not a finite number", j, score);
     probs[static_cast<std::size_t>(j)] = score * scale;
   }
   const double top = *std::max_element(probs.begin(), probs.end());

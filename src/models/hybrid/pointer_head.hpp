@@ -13,8 +13,8 @@ namespace ponder::hybrid {
 class PointerHead {
  public:
   // Tensors q.weight and k.weight [head_dim, hidden], q.bias and k.bias [head_dim] of a head.pt. Throws
-  // Error(bad_file) for a missing, mis-shaped or unknown tensor, Error(invalid_input) for a temperature that is
-  // not a positive finite number.
+  // Error(bad_file) for a missing, mis-shaped or unknown tensor, Error(invalid_input) for a temperature that
+  // is not a positive finite number.
   PointerHead(const formats::Checkpoint& state_dict, int hidden_size, double temperature);
 
   int head_dim() const noexcept { return head_dim_; }

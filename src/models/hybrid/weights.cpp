@@ -18,7 +18,9 @@ using Shape = std::vector<std::int64_t>;
 constexpr std::string_view kScaleSuffix = "_scale";
 
 // The rule of the fp8 export format for which matrices are stored as codes.
-bool quantizable(std::int64_t out, std::int64_t in) { return in % 256 == 0 && out >= 1024 && out % 16 == 0; }
+bool quantizable(std::int64_t out, std::int64_t in) {
+  return in % 256 == 0 && out >= 1024 && out % 16 == 0;
+}
 
 // Name inside the text model; empty for the parts that are skipped (vision tower, multi-token head).
 std::string model_name(std::string_view name) {
@@ -28,7 +30,9 @@ std::string model_name(std::string_view name) {
   return std::string(name);
 }
 
-bool has_shape(const formats::TensorView& t, const Shape& shape) { return t.shape == shape; }
+bool has_shape(const formats::TensorView& t, const Shape& shape) {
+  return t.shape == shape;
+}
 
 // Looks tensors up by their model name, checks them, and remembers which were used.
 class Source {
@@ -44,7 +48,8 @@ class Source {
       }
     }
     where_ = checkpoint.files().empty() ? "checkpoint" : checkpoint.files().front().path;
-    if (checkpoint.files().size() > 1) where_ += fmt::format(" and {} more files", checkpoint.files().size() - 1);
+    if (checkpoint.files().size() > 1)
+      where_ += fmt::format(" and {} more files", checkpoint.files().size() - 1);
   }
 
   bool contains(const std::string& name) const { return tensors_.contains(name); }
@@ -92,7 +97,8 @@ class Source {
   void check_all_used() const {
     for (const auto& [name, tensor] : tensors_) {
       if (used_.contains(name)) continue;
-      fail(ErrorKind::bad_file, "{}: tensor {} with shape {} is not part of this model (expected: nothing by that name)",
+      fail(ErrorKind::bad_file,
+           "{}: tensor {} with shape {} is not part of this model (expected: nothing by that name)",
            tensor->file, printable(tensor->name), formats::shape_text(tensor->shape));
     }
   }

@@ -21,13 +21,13 @@ struct Linear {
 };
 
 struct DeltaWeights {
-  Linear qkv;                         // [2 Hk Dk + Hv Dv, hidden]
-  Linear z;                           // [Hv Dv, hidden]
-  Linear a, b;                        // [Hv, hidden]
-  Linear out;                         // [hidden, Hv Dv]
-  std::vector<float> conv;            // [kernel][conv_dim], transposed from the checkpoint
-  std::vector<float> rate, dt_bias;   // [Hv]; rate = exp(A_log)
-  std::vector<float> norm;            // [Dv], used as it is
+  Linear qkv;                        // [2 Hk Dk + Hv Dv, hidden]
+  Linear z;                          // [Hv Dv, hidden]
+  Linear a, b;                       // [Hv, hidden]
+  Linear out;                        // [hidden, Hv Dv]
+  std::vector<float> conv;           // [kernel][conv_dim], transposed from the checkpoint
+  std::vector<float> rate, dt_bias;  // [Hv]; rate = exp(A_log)
+  std::vector<float> norm;           // [Dv], used as it is
 };
 
 struct AttentionWeights {
@@ -68,9 +68,9 @@ struct MemoryNeeds {
 };
 MemoryNeeds estimate_memory(const Config& config, const formats::Checkpoint& checkpoint, TypeChoice type);
 
-// Reads every tensor the configuration asks for. Names may carry the base checkpoints' "model.language_model."
-// prefix; "model.visual." and "mtp." tensors are skipped. A missing, mis-shaped or unknown tensor is an
-// Error(bad_file) that names it and both shapes.
+// Reads every tensor the configuration asks for. Names may carry the base checkpoints'
+// "model.language_model." prefix; "model.visual." and "mtp." tensors are skipped. A missing, mis-shaped or
+// unknown tensor is an Error(bad_file) that names it and both shapes.
 Weights load_weights(const Config& config, const formats::Checkpoint& checkpoint, ops::Backend& backend,
                      TypeChoice type);
 
