@@ -20,14 +20,21 @@ std::size_t utf8_length(std::string_view s) {
   return n;
 }
 
-// C0, DEL, C1 controls and the Unicode line separators would break "one line".
+// C0, DEL, C1 controls and the Unicode line separators would break "one line"; direction marks would reorder
+// it.
 bool is_control(std::string_view sequence) {
   const auto first = static_cast<unsigned char>(sequence[0]);
   if (sequence.size() == 1) return first < 0x20 || first == 0x7F;
   const auto second = static_cast<unsigned char>(sequence[1]);
   if (sequence.size() == 2) return first == 0xC2 && second < 0xA0;
   const auto third = static_cast<unsigned char>(sequence[2]);
-  return sequence.size() == 3 && first == 0xE2 && second == 0x80 && (third == 0xA8 || third == 0xA9);
+  if (sequence.size() != 3 || first != 0xE2) return false;
+  if (second ==
+      0x80) {  // U+2028 and U+2029 end lines; U+200E, U+200F and U+202A to U+202E turn the reading order
+    return third == 0xA8 || third == 0xA9 || third == 0x8E || third == 0x8F ||
+           (third >= 0xAA && third <= 0xAE);
+  }
+  return second == 0x81 && third >= 0xA6 && third <= 0xA9;  // U+2066 to U+2069: isolates
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "base/mapping_faults.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
 #include <mutex>
 #include <new>
 
@@ -57,7 +57,7 @@ namespace detail {
 void register_mapping(const void* data, std::size_t size, const std::string& line) noexcept {
   char* copy = new (std::nothrow) char[line.size()];
   if (copy == nullptr) return;
-  std::memcpy(copy, line.data(), line.size());
+  std::copy_n(line.data(), line.size(), copy);
   // The kernel maps whole pages: a fault is reported anywhere up to the end of the last one.
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(data);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "cli/io.hpp"
 
 namespace ponder::cli {
 namespace {
@@ -83,7 +84,7 @@ decide::LoadOptions ModelArguments::load_options() const {
 }
 
 void ModelArguments::announce(const std::string& description) const {
-  if (verbose || ::isatty(STDERR_FILENO) == 1) fmt::print(stderr, "{}\n", description);
+  if (verbose || ::isatty(STDERR_FILENO) == 1) complain(description);
 }
 
 }  // namespace ponder::cli

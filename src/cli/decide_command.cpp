@@ -1,5 +1,6 @@
 // ponder decide: requests in, answers out.
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -97,12 +98,19 @@ class Decide {
   int run_lines(Input& input) {
     load();
     int status = 0;
-    while (const auto line = input.line()) {
+    bool more = true;
+    while (more) {
       try {
+        const auto line = input.line();
+        more = line.has_value();
+        if (!more) break;
         const Request request = parse(*line);
         status |= answer({&request, 1}, "line " + std::to_string(input.line_number()));
       } catch (const Error& error) {
         status |= report(error, "line " + std::to_string(input.line_number()));
+      } catch (const std::bad_alloc&) {
+        status |= report(Error(ErrorKind::no_memory, "out of memory"),
+                         "line " + std::to_string(input.line_number()));
       }
     }
     return status;
@@ -146,13 +154,13 @@ class Decide {
     Object detail;
     detail.append("detail", error.what());
     print(write_json(Value(std::move(detail))) + "\n");
-    fmt::print(stderr, "ponder: {}: {}\n", where, printable(error.what(), 4000));
+    complain(fmt::format("ponder: {}: {}", where, printable(error.what(), 4000)));
     return 1;
   }
 
   void print_value(const Value& value) const {
     print(write_json(value, args_.pretty ? 2 : 0) + "\n");
-    std::fflush(stdout);
+    flush();
   }
 
   Value reply_to(const Request& request, const RequestOutcome& outcome, double latency) const {

@@ -70,8 +70,8 @@ class Info {
     const hybrid::Config& c = files_.config;
     std::string out =
         fmt::format("{}: hybrid model, {} layers ({} delta, {} attention), hidden {}, vocabulary {}\n",
-                    files_.folder.string(), c.num_hidden_layers, delta_layers(), attention_layers(),
-                    c.hidden_size, c.vocab_size);
+                    printable(files_.folder.string(), 4000), c.num_hidden_layers, delta_layers(),
+                    attention_layers(), c.hidden_size, c.vocab_size);
     out +=
         fmt::format("attention  {} heads of {}, {} key/value heads, rotary on {} with theta {}\n",
                     c.num_attention_heads, c.head_dim, c.num_key_value_heads, c.rotary_dim(), c.rope_theta);
@@ -85,8 +85,8 @@ class Info {
                          format_bytes(total.bytes));
     }
     for (const formats::FileInfo& file : files_.checkpoint.files()) {
-      out +=
-          fmt::format("file       {} ({}, {} tensors)\n", file.path, format_bytes(file.bytes), file.tensors);
+      out += fmt::format("file       {} ({}, {} tensors)\n", printable(file.path, 4000),
+                         format_bytes(file.bytes), file.tensors);
     }
     out += fmt::format(
         "memory     {} of matrices mapped, {} a token of keys and values, {} a sequence besides\n",
@@ -95,7 +95,7 @@ class Info {
       out += fmt::format("decision   format {}, temperature {}{}\n", export_->format, export_->temperature,
                          export_->head_dim != 0 ? fmt::format(", head of {}", export_->head_dim) : "");
     }
-    for (const auto& path : drafters_) out += fmt::format("drafter    {}\n", path.string());
+    for (const auto& path : drafters_) out += fmt::format("drafter    {}\n", printable(path.string(), 4000));
     return out;
   }
 

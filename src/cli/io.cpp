@@ -10,10 +10,12 @@
 
 namespace ponder::cli {
 
-Input::Input(const std::string& path)
-    : name_(path.empty() || path == "-" ? "standard input" : path),
-      file_(name_ == "standard input" ? stdin : std::fopen(path.c_str(), "rb")) {
-  if (file_ == nullptr) fail(ErrorKind::invalid_input, "{}: {}", name_, std::strerror(errno));
+Input::Input(const std::string& path) {
+  const bool standard = path.empty() || path == "-";
+  name_ = standard ? "standard input" : path;
+  file_ = standard ? stdin : std::fopen(path.c_str(), "rb");
+  if (file_ == nullptr)
+    fail(ErrorKind::invalid_input, "{}: {}", printable(name_, 4000), std::strerror(errno));
 }
 
 Input::~Input() {
@@ -36,23 +38,42 @@ std::string Input::all() {
 
 std::optional<std::string> Input::line() {
   std::string text;
+  bool too_long = false;
   int c = 0;
-  while ((c = std::getc(file_)) != EOF) {
-    if (c != '\n') {
-      text += static_cast<char>(c);
-      if (text.size() > kLargestInput) {
-        fail(ErrorKind::too_large, "{}: line {} has more than {} bytes", name_, line_ + 1, kLargestInput);
-      }
-      continue;
-    }
+  const auto finish = [&]() -> bool {  // whether `text` is a line to return
     ++line_;
-    if (text.find_first_not_of(" \t\r") != std::string::npos) return text;
-    text.clear();
+    if (too_long) {
+      fail(ErrorKind::too_large, "{}: line {} has more than {} bytes", printable(name_, 4000), line_,
+           kLargestInput);
+    }
+    return text.find_first_not_of(" \t\r") != std::string::npos;
+  };
+  while ((c = std::getc(file_)) != EOF) {
+    if (c == '\n') {
+      if (finish()) return text;
+      text.clear();
+    } else if (text.size() < kLargestInput) {
+      text += static_cast<char>(c);
+    } else {
+      too_long = true;  // read to its end, so that the next line is whole
+    }
   }
-  if (std::ferror(file_) != 0) fail(ErrorKind::invalid_input, "{}: {}", name_, std::strerror(errno));
-  if (text.find_first_not_of(" \t\r") == std::string::npos) return std::nullopt;
-  ++line_;
+  if (std::ferror(file_) != 0) {
+    fail(ErrorKind::invalid_input, "{}: {}", printable(name_, 4000), std::strerror(errno));
+  }
+  if (text.empty() || !finish()) return std::nullopt;
   return text;
+}
+
+void flush() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    fail(ErrorKind::invalid_input, "cannot write to standard output: {}", std::strerror(errno));
+  }
+}
+
+void complain(std::string_view line) noexcept {
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fputc('\n', stderr);
 }
 
 void print(std::string_view text) {

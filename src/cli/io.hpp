@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace ponder::cli {
 
@@ -21,7 +22,7 @@ class Input {
   // Everything. Throws Error(too_large) past kLargestInput.
   std::string all();
   // The next line without its line end; nothing at the end. Blank lines are skipped. Throws Error(too_large),
-  // naming the line, past kLargestInput.
+  // naming the line, past kLargestInput; the call after that reads the line behind it.
   std::optional<std::string> line();
   std::size_t line_number() const noexcept { return line_; }
   const std::string& name() const noexcept { return name_; }
@@ -34,6 +35,10 @@ class Input {
 
 // Writes to standard output; throws Error(invalid_input) when that fails (a closed pipe, a full disk).
 void print(std::string_view text);
+// Hands everything printed to the system; throws like print().
+void flush();
+// One line on standard error. Never fails: where nobody can be told, work goes on.
+void complain(std::string_view line) noexcept;
 
 // 1.5 as "1.5", 1e-7F as "1e-07": the shortest text that reads back as the same float; null for no number.
 void append_number(std::string& out, float value);

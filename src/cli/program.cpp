@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/mapped_file.hpp"
 #include "cli/commands.hpp"
+#include "cli/io.hpp"
 
 namespace ponder::cli {
 namespace {
@@ -19,7 +20,7 @@ constexpr int kFailure = 1;
 constexpr int kWrongUsage = 2;
 
 int report(std::string_view message, int status) {
-  fmt::print(stderr, "ponder: {}\n", printable(message, 4000));
+  complain("ponder: " + printable(message, 4000));
   return status;
 }
 
@@ -41,7 +42,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     const int status = commands.run();
-    if (std::fflush(stdout) != 0) return report("cannot write to standard output", kFailure);
+    flush();
     return status;
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error);

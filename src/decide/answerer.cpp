@@ -21,6 +21,7 @@ void append(std::vector<std::int32_t>& to, std::span<const std::int32_t> more) {
 // One question of a group.
 struct Answerer::Row {
   const Options* options = nullptr;
+  const Question* question = nullptr;
   QuestionResult* result = nullptr;
   std::optional<Error>* error = nullptr;  // of the whole request
   std::optional<engine::Sequence> sequence;
@@ -30,6 +31,9 @@ struct Answerer::Row {
 
   const EncodedQuestion& encoded() const { return result->encoded; }
   bool failed() const { return error->has_value(); }
+  void fail_with(const Error& e) const {
+    *error = Error(e.kind(), fmt::format("question '{}': {}", printable(question->id), e.what()));
+  }
   bool wants_nothink() const {
     return cap == 0 || options->nothink_threshold.has_value() || options->deadline_ms.has_value();
   }
@@ -54,17 +58,32 @@ void Answerer::check_length(const Question& question, const EncodedQuestion& enc
        printable(question.id), encoded.prompt.size() + encoded.remainder.size(), limits_.max_len);
 }
 
+void Answerer::encode(const Request& request, std::vector<QuestionResult>& results) const {
+  if (request.options.skill) {
+    fail(ErrorKind::invalid_input, "skill '{}': this model has no skills", printable(*request.options.skill));
+  }
+  const std::string state = state_text(request.state);
+  std::int64_t tokens = 0;
+  for (std::size_t q = 0; q < request.questions.size(); ++q) {
+    EncodedQuestion& encoded = results[q].encoded;
+    encoded = encoder_.encode(state, request.questions[q]);
+    check_length(request.questions[q], encoded);
+    tokens += static_cast<std::int64_t>(encoded.prompt.size() + encoded.remainder.size());
+    if (tokens > limits_.max_request_tokens) {
+      fail(ErrorKind::too_large,
+           "question '{}': {} tokens in the {} questions up to it exceed a request's limit of {}",
+           printable(request.questions[q].id), tokens, q + 1, limits_.max_request_tokens);
+    }
+  }
+}
+
 std::vector<RequestOutcome> Answerer::answer_batch(std::span<const Request> requests, std::stop_token stop) {
   started_.restart();
   std::vector<RequestOutcome> outcomes(requests.size());
   for (std::size_t r = 0; r < requests.size(); ++r) {
     try {
       outcomes[r].questions.resize(requests[r].questions.size());
-      const std::string state = state_text(requests[r].state);
-      for (std::size_t q = 0; q < requests[r].questions.size(); ++q) {
-        outcomes[r].questions[q].encoded = encoder_.encode(state, requests[r].questions[q]);
-        check_length(requests[r].questions[q], outcomes[r].questions[q].encoded);
-      }
+      encode(requests[r], outcomes[r].questions);
     } catch (const Error& error) {
       outcomes[r].error = error;
     }
@@ -85,6 +104,7 @@ std::vector<RequestOutcome> Answerer::answer_batch(std::span<const Request> requ
         if (outcome.error) continue;  // an earlier group of the same request failed
         Row& row = rows.emplace_back();
         row.options = &requests[mine[place.request]].options;
+        row.question = &requests[mine[place.request]].questions[place.question];
         row.result = &outcome.questions[place.question];
         row.error = &outcome.error;
       }
@@ -198,7 +218,7 @@ void Answerer::read_without_thinking(std::vector<Row>& rows, std::size_t shared,
         rows[i].result->probs = probs;
         rows[i].result->nothink_probs = std::move(probs);
       },
-      [&](std::size_t i, const Error& error) { *rows[i].error = error; });
+      [&](std::size_t i, const Error& error) { rows[i].fail_with(error); });
 }
 
 // Greedy choices for the first `rows` rows of hidden_; -1 where no logit is a number.
@@ -250,7 +270,7 @@ void Answerer::read_nothink(std::vector<Row>& rows, std::stop_token stop) {
         row.result->probs = probs;
         row.result->nothink_probs = std::move(probs);
       },
-      [&](std::size_t n, const Error& error) { *rows[who[n]].error = error; });
+      [&](std::size_t n, const Error& error) { rows[who[n]].fail_with(error); });
 }
 
 // Greedy decoding, one token a row and step, all thinking rows together. Every token of a chain is fed, the
@@ -272,7 +292,7 @@ void Answerer::decode(std::vector<Row>& rows, std::stop_token stop) {
       if (!row.active) continue;
       if (row.token < 0) {
         row.active = false;
-        *row.error = Error(ErrorKind::internal, "thinking met logits of which none is a number");
+        row.fail_with(Error(ErrorKind::internal, "thinking met logits of which none is a number"));
         continue;
       }
       const auto& deadline = row.options->deadline_ms;
@@ -318,7 +338,7 @@ void Answerer::read_after_chains(std::vector<Row>& rows, std::stop_token stop) {
   run_read_outs(
       engine_, head_, hidden_, read_outs, sequences, stop,
       [&](std::size_t n, std::vector<double> probs) { rows[who[n]].result->probs = std::move(probs); },
-      [&](std::size_t n, const Error& error) { *rows[who[n]].error = error; });
+      [&](std::size_t n, const Error& error) { rows[who[n]].fail_with(error); });
 }
 
 }  // namespace ponder::decide

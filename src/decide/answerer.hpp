@@ -22,6 +22,8 @@ struct AnswerLimits {
   int max_rows = 8;             // questions answered side by side
   std::int64_t max_len = 8192;  // tokens of prompt, chain and remainder together
   int block = 4;                // candidate rows of a draft cycle; part of a question's room
+  // Prompt and remainder tokens of all questions of a request together: what it may take of memory and time.
+  std::int64_t max_request_tokens = std::int64_t{1} << 22;
 };
 
 struct QuestionResult {
@@ -66,6 +68,7 @@ class Answerer {
  private:
   struct Row;
 
+  void encode(const Request& request, std::vector<QuestionResult>& results) const;
   void check_length(const Question& question, const EncodedQuestion& encoded) const;
   std::int64_t room(const EncodedQuestion& encoded) const;
   void run_group(std::vector<Row>& rows, std::stop_token stop);

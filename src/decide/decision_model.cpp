@@ -65,7 +65,7 @@ ExportInfo ExportInfo::load(const std::filesystem::path& file) {
   if (object == nullptr) fail(ErrorKind::bad_file, "{}: not a JSON object", where);
   ExportInfo info;
   info.temperature = number(*object, "temperature", where).value_or(1.0);
-  if (!std::isfinite(info.temperature) || info.temperature <= 0) {
+  if (!std::isfinite(info.temperature) || info.temperature <= 0 || !std::isfinite(1 / info.temperature)) {
     fail(ErrorKind::bad_file, "{}: temperature is {}, expected a positive number", where, info.temperature);
   }
   const double head_dim = number(*object, "head_dim", where).value_or(0);

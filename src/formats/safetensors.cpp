@@ -55,7 +55,7 @@ class HeaderReader final : public StrictSax {
       if (!dtype_) fail_entry("has unknown type '{}'", printable(value));
       return go(Place::fields);
     }
-    if (place_ == Place::metadata_text) return metadata_entry(std::move(value));
+    if (place_ == Place::metadata_text) return metadata_entry(value);
     return StrictSax::string(value);
   }
 
@@ -144,7 +144,7 @@ class HeaderReader final : public StrictSax {
     return true;
   }
 
-  bool metadata_entry(string_t value) {
+  bool metadata_entry(string_t& value) {
     if (out_.metadata.size() == max_metadata) {
       fail(ErrorKind::too_large, "{}: {} has more than {} entries", file(), metadata_key, max_metadata);
     }

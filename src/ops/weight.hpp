@@ -26,7 +26,7 @@ struct WeightData {
   std::int64_t cols = 0;                // input features
   const std::byte* data = nullptr;      // rows * cols elements, any alignment
   const float* row_scale = nullptr;     // [rows], for f8_e4m3 and only for it: value = code * row_scale[row]; copied
-  std::shared_ptr<const void> owner;    // keeps `data` alive for weights used in place
+  std::shared_ptr<const void> owner;    // keeps `data` alive for weights used in place; without it data is copied
 };
 
 // An immutable matrix, safe to read from several threads. Made by Backend::make_weight and only usable with

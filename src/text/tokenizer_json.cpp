@@ -198,6 +198,9 @@ json read_tokenizer_json(std::string_view text, std::string_view where, Tokenize
   if (text.size() > kMaxTokenizerBytes) {
     fail(ErrorKind::too_large, "{}: {} bytes; at most {} are read", where, text.size(), kMaxTokenizerBytes);
   }
+  if (const std::size_t nul = text.find('\0'); nul != text.npos) {  // the parser would take it for the end
+    fail(ErrorKind::bad_file, "{}: a NUL byte at byte {}, expected JSON text", where, nul);
+  }
   Reader reader(where, spec);
   json::sax_parse(text.begin(), text.end(), &reader);
   json tree = reader.take();

@@ -34,3 +34,18 @@ TEST(Printable, CutsBetweenCharacters) {
 
 }  // namespace
 }  // namespace ponder
+
+namespace ponder {
+namespace {
+
+TEST(Printable, MarksThatTurnTheReadingOrderAreSpelledOut) {
+  EXPECT_EQ(printable("a\xE2\x80\xAE"
+                      "b"),
+            "a\\xe2\\x80\\xaeb");                           // U+202E
+  EXPECT_EQ(printable("\xE2\x81\xA6"), "\\xe2\\x81\\xa6");  // U+2066
+  EXPECT_EQ(printable("\xE2\x80\x8F"), "\\xe2\\x80\\x8f");  // U+200F
+  EXPECT_EQ(printable("\xE2\x80\x93"), "\xE2\x80\x93") << "an en dash is a letter like any other";
+}
+
+}  // namespace
+}  // namespace ponder

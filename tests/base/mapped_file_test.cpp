@@ -33,7 +33,7 @@ void touch_later(const fs::path& path) {
 
 TEST(MappedFile, HoldsTheBytesAndThePathAsGiven) {
   const TempFolder folder;
-  const std::string contents = "weights\0of\nall kinds";
+  const std::string contents("weights\0of\nall kinds", 20);
   write_file(folder / "w.bin", contents);
   const MappedFile file(folder / "w.bin");
   EXPECT_EQ(text_of(file), contents);
@@ -181,8 +181,9 @@ TEST_F(MappingFault, Complaint38_ReadingPastAShortenedFileIsOneLineAndStatusOne)
       {
         install_mapping_fault_handler();
         const MappedFile other(folder_ / "model.safetensors");
-        MappedFile first(folder_ / "model.safetensors");
-        const MappedFile file(std::move(first));
+        std::optional<MappedFile> first(folder_ / "model.safetensors");
+        const MappedFile file(std::move(*first));
+        first.reset();  // what was moved stays covered
         fs::resize_file(folder_ / "model.safetensors", 100);
         if (read_byte(file, 99) != 'w') std::exit(3);
         read_byte(file, 4 * 4096);
@@ -231,11 +232,34 @@ TEST_F(MappingFault, OtherFaultsKeepTheDefaultAction) {
       testing::KilledBySignal(SIGBUS), "^$");
 }
 
+// Foreign mappings on both sides of one of ours, whichever way the kernel hands addresses out.
+TEST_F(MappingFault, FaultsBesideALiveMappingKeepTheDefaultAction) {
+  write_file(folder_ / "ours", "contents");
+  write_file(folder_ / "foreign", std::string(2 * 4096, 'w'));
+  for (const bool foreign_first : {true, false}) {
+    EXPECT_EXIT(
+        {
+          install_mapping_fault_handler();
+          const int descriptor = ::open((folder_ / "foreign").c_str(), O_RDONLY);
+          const auto map = [&] { return ::mmap(nullptr, 2 * 4096, PROT_READ, MAP_SHARED, descriptor, 0); };
+          void* data = foreign_first ? map() : nullptr;
+          const MappedFile ours(folder_ / "ours");
+          if (!foreign_first) data = map();
+          fs::resize_file(folder_ / "foreign", 1);
+          static_cast<void>(static_cast<const volatile char*>(data)[4096]);
+          std::exit(4);
+        },
+        testing::KilledBySignal(SIGBUS), "^$");
+    write_file(folder_ / "foreign", std::string(2 * 4096, 'w'));
+  }
+}
+
 TEST(MappedFile, ManyMappingsComeAndGo) {
   const TempFolder folder;
   write_file(folder / "w", "contents");
   for (int round = 0; round < 3; ++round) {
     std::vector<MappedFile> files;
+    files.reserve(5'000);
     for (int i = 0; i < 5'000; ++i) files.emplace_back(folder / "w");
     EXPECT_EQ(text_of(files.back()), "contents");
   }

@@ -70,12 +70,12 @@ std::vector<nlohmann::ordered_json> Output::lines() const {
   return all;
 }
 
-Output ponder(const std::vector<std::string>& arguments, const std::string& input) {
+namespace {
+
+Output run(std::vector<std::string> words, const std::string& input) {
   Pipe in;
   Pipe out;
   Pipe err;
-  std::vector<std::string> words = {PONDER_PROGRAM};
-  words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& w : words) argv.push_back(w.data());
   argv.push_back(nullptr);
@@ -97,6 +97,18 @@ Output ponder(const std::vector<std::string>& arguments, const std::string& inpu
   ::waitpid(child, &status, 0);
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   return result;
+}
+
+}  // namespace
+
+Output ponder(const std::vector<std::string>& arguments, const std::string& input) {
+  std::vector<std::string> words = {PONDER_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run(std::move(words), input);
+}
+
+Output shell(const std::string& command) {
+  return run({"/bin/sh", "-c", command, PONDER_PROGRAM}, "");
 }
 
 std::string golden(const std::string& checkpoint) {

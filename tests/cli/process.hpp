@@ -21,6 +21,9 @@ struct Output {
 // `arguments` after the program's name; `input` becomes standard input.
 Output ponder(const std::vector<std::string>& arguments, const std::string& input = "");
 
+// A shell command in which "$0" is the program.
+Output shell(const std::string& command);
+
 std::string golden(const std::string& checkpoint);  // its folder
 
 // Asserts an error: this exit status, nothing on standard output, one line on stderr that contains `part`.

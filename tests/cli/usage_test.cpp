@@ -119,6 +119,55 @@ TEST(WrongRequests, Complaint46_TooLongNamesQuestionTokensAndLimit) {
   EXPECT_THAT(run.err, HasSubstr("8192"));
 }
 
+TEST(WrongRequests, ASkillThatTheModelLacksIsRefused) {
+  expect_error(decide(R"({"state": 1, "questions": {"q": {"type": "noul"}}, "options": {"skill": "law"}})"),
+               1, "'law'");
+}
+
+// Many questions over a long state multiply: there is a limit, and it is reached before any of the work.
+TEST(WrongRequests, ARequestOfTooManyTokensNamesThem) {
+  std::string words;
+  for (int i = 0; i < 1200; ++i) words += "late parcel ";
+  std::string questions;
+  for (int i = 0; i < 4000; ++i) {
+    questions += (i == 0 ? "" : ",") + std::string("\"q") + std::to_string(i) + "\": {\"type\": \"noul\"}";
+  }
+  expect_error(decide(R"({"state": ")" + words + R"(", "questions": {)" + questions + "}}"), 1, "4194304");
+}
+
+TEST(WrongRequests, AnOverlongLineIsItsOwnErrorAndTheNextIsAnswered) {
+  const std::string good = question(R"("type": "noul")");
+  const std::string input = good + "\n" + std::string((8U << 20U) + 10, 'x') + "\n" + good + "\n";
+  const Output run = ponder({"decide", "--model", golden("tiny-a"), "--jsonl"}, input);
+  EXPECT_EQ(run.status, 1);
+  const auto lines = run.lines();
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_TRUE(lines[0].contains("answers"));
+  EXPECT_THAT(lines[1]["detail"].get<std::string>(), HasSubstr("line 2"));
+  EXPECT_TRUE(lines[2].contains("answers"));
+}
+
+// ---- outputs that cannot be written
+
+TEST(FullDisk, LostAnswersAreAnError) {
+  for (const char* verb : {"decide", "info"}) {
+    const std::string arguments = std::string(verb) + " --model " + golden("tiny-a");
+    const Output run =
+        shell("echo '" + question(R"("type": "noul")") + "' | \"$0\" " + arguments + " >/dev/full");
+    EXPECT_EQ(run.status, 1) << verb;
+    EXPECT_THAT(run.err, HasSubstr("standard output"));
+  }
+}
+
+TEST(FullDisk, AMessageNobodyCanReadIsNoCrash) {
+  EXPECT_EQ(shell("\"$0\" info --model /nonexistent 2>/dev/full").status, 1);
+  EXPECT_EQ(shell("\"$0\" nosuchverb 2>/dev/full").status, 2);
+  const Output run = shell("printf '%s\\n' '{}' '" + question(R"("type": "noul")") +
+                           "' | \"$0\" decide --jsonl --model " + golden("tiny-a") + " 2>/dev/full");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.lines().size(), 2U);
+}
+
 // ---- wrong flags
 // ---------------------------------------------------------------------------------------------
 
@@ -249,13 +298,33 @@ TEST_F(WrongModel, AConfigurationThatDoesNotFitTheTensors) {
   EXPECT_THAT(smaller.err, HasSubstr("575"));
 }
 
+TEST_F(WrongModel, Complaint21_DeepNestingInAConfigurationIsOneLine) {
+  for (const char* unit : {"[", "{\"a\":"}) {
+    std::string deep = "{\"hidden_size\": ";
+    for (int i = 0; i < 80000; ++i) deep += unit;
+    write("config.json", deep);
+    expect_error(run(), 1, "config.json");
+  }
+  write("config.json", R"({"hidden_size": [[[1]]]})");
+  expect_error(run(), 1, "hidden_size");
+}
+
+TEST_F(WrongModel, NothingHidesBehindANulByte) {
+  for (const char* file : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    std::ofstream(folder_ / file, std::ios::app | std::ios::binary) << '\0' << " anything {{{";
+    expect_error(run(), 1, file);
+    std::filesystem::copy(std::filesystem::path(golden("tiny-a")) / file, folder_ / file,
+                          std::filesystem::copy_options::overwrite_existing);
+  }
+}
+
 TEST_F(WrongModel, AnotherPromptFormatIsRefused) {
   write("export.json", R"({"format": "markers-v9", "head_dim": 32, "temperature": 1})");
   expect_error(run(), 1, "markers-v9");
 }
 
 TEST_F(WrongModel, Complaint55_TemperaturesThatAreNone) {
-  for (const char* t : {"0", "-1", "\"hot\"", "1e999"}) {
+  for (const char* t : {"0", "-1", "\"hot\"", "1e999", "1e-320"}) {
     write("export.json",
           std::string(R"({"format": "markers-v3-plainchains", "head_dim": 32, "temperature": )") + t + "}");
     expect_error(run(), 1, "export.json");

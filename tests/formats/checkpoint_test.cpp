@@ -11,7 +11,6 @@ namespace {
 using test::as_bytes;
 using test::expect_error;
 using test::TempFolder;
-using test::write_file;
 
 TensorView tensor(std::string name, DType dtype, std::vector<std::int64_t> shape, std::string_view bytes) {
   return {std::move(name), dtype, std::move(shape), as_bytes(bytes), {}};

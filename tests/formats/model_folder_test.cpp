@@ -17,6 +17,7 @@ class ModelFolder : public testing::Test {
  protected:
   void shard(std::string_view file, const std::vector<std::string>& names) {
     std::vector<TensorData> tensors;
+    tensors.reserve(names.size());
     for (const std::string& name : names) tensors.push_back({name, DType::u8, {1}, as_bytes("x")});
     write_safetensors(folder_ / file, tensors, {}, TensorOrder::as_given);
   }

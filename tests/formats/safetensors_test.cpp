@@ -1,6 +1,7 @@
 #include "formats/safetensors.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <random>
 
 #include <fcntl.h>
@@ -19,7 +20,7 @@ using test::safetensors_file;
 using test::TempFolder;
 
 SafetensorsContents parse(std::string_view header, std::size_t data_bytes) {
-  static std::vector<std::string> kept;  // views point into the file
+  static std::deque<std::string> kept;  // views point into the file
   std::string data(data_bytes, '\0');
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>('a' + i % 26);
   kept.push_back(safetensors_file(header, data));
@@ -85,21 +86,21 @@ TEST(Safetensors, Complaint37_EmptyMetadataOpens) {
 
 TEST(Safetensors, EveryTypeHasItsSize) {
   // Elements and bytes from the format's description, in bits for the small floats.
-  const std::vector<std::tuple<std::string, int, int>> sizes{
+  const std::vector<std::tuple<std::string, std::size_t, std::size_t>> sizes{
       {"F64", 3, 24},    {"F32", 3, 12},    {"F16", 3, 6},         {"BF16", 3, 6},        {"F8_E4M3", 3, 3},
       {"F8_E5M2", 3, 3}, {"F8_E8M0", 3, 3}, {"F8_E4M3FNUZ", 3, 3}, {"F8_E5M2FNUZ", 3, 3}, {"F6_E2M3", 4, 3},
       {"F6_E3M2", 8, 6}, {"F4", 6, 3},      {"C64", 3, 24},        {"I64", 3, 24},        {"I32", 3, 12},
       {"I16", 3, 6},     {"I8", 3, 3},      {"U64", 3, 24},        {"U32", 3, 12},        {"U16", 3, 6},
       {"U8", 3, 3},      {"BOOL", 3, 3}};
   EXPECT_EQ(sizes.size(), safetensors_dtypes.size());
+  const auto header = [](const std::string& name, std::size_t elements, std::size_t end) {
+    return entry(fmt::format(R"("dtype":"{}","shape":[{}],"data_offsets":[0,{}])", name, elements, end));
+  };
   for (const auto& [name, elements, bytes] : sizes) {
-    const auto header = [&](int end) {
-      return entry(fmt::format(R"("dtype":"{}","shape":[{}],"data_offsets":[0,{}])", name, elements, end));
-    };
-    EXPECT_EQ(safetensors_name_of(parse(header(bytes), static_cast<std::size_t>(bytes)).tensors.at(0).dtype),
-              name);
-    refuse(header(bytes - 1), static_cast<std::size_t>(bytes - 1), {"'w'", name, std::to_string(bytes)});
-    refuse(header(bytes + 1), static_cast<std::size_t>(bytes + 1), {"'w'", name, std::to_string(bytes)});
+    EXPECT_EQ(safetensors_name_of(parse(header(name, elements, bytes), bytes).tensors.at(0).dtype), name);
+    for (const std::size_t wrong : {bytes - 1, bytes + 1}) {
+      refuse(header(name, elements, wrong), wrong, {"'w'", name, std::to_string(bytes)});
+    }
   }
   refuse(entry(R"("dtype":"F4","shape":[3],"data_offsets":[0,2])"), 2, {"'w'", "F4", "[3]"});
   refuse(entry(R"("dtype":"F6_E2M3","shape":[6],"data_offsets":[0,5])"), 5, {"'w'", "F6_E2M3", "[6]"});

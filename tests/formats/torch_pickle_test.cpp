@@ -33,6 +33,7 @@ std::string tuple(const std::vector<std::string>& items) {
 }
 std::string integers(const std::vector<std::int64_t>& values) {
   std::vector<std::string> items;
+  items.reserve(values.size());
   for (const std::int64_t v : values) items.push_back(integer(v));
   return tuple(items);
 }
@@ -146,8 +147,9 @@ TEST(TorchPickle, Complaint39_GlobalsAreRefusedByName) {
                                                         {"numpy.core.multiarray", "_reconstruct"},
                                                         {"torch", "FloatStorage "},
                                                         {"collections.OrderedDict", "fromkeys"}}) {
-    refuse(dict(global(module, name)), unknown, {module + "." + name, "not allowed", "nothing was executed"});
-    refuse(text(module) + text(name) + "\x93", unknown, {module + "." + name});
+    const std::string dotted = fmt::format("{}.{}", module, name);
+    refuse(dict(global(module, name)), unknown, {dotted, "not allowed", "nothing was executed"});
+    refuse(text(module) + text(name) + "\x93", unknown, {dotted});
   }
   refuse(dict(global("a\x01\xFF", "b")), unknown, {"a\\x01\\xff.b"});
   refuse(dict("c" + std::string(1000, 'm')), damaged, {"line end"});
@@ -256,8 +258,8 @@ TEST(TorchPickle, PersistentIdsAreStorages) {
 }
 
 TEST(TorchPickle, TensorsStayInsideTheirStorage) {
-  const auto shaped = [](std::vector<std::int64_t> shape, std::vector<std::int64_t> stride,
-                         std::int64_t offset) {
+  using Numbers = std::vector<std::int64_t>;
+  const auto shaped = [](const Numbers& shape, const Numbers& stride, std::int64_t offset) {
     return [=](TensorCode& t) {
       t.shape = integers(shape);
       t.stride = integers(stride);

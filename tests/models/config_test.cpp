@@ -137,7 +137,8 @@ TEST(Config, RefusalsNameTheFieldAndTheValue) {
   EXPECT_THAT(refusal(R"({"head_dim": 67108864, "num_attention_heads": 64})"), HasSubstr("heads times"));
   EXPECT_THAT(refusal("[]"), HasSubstr("not a JSON object"));
   EXPECT_THAT(refusal("{"), HasSubstr("not a JSON object"));
-  EXPECT_THAT(refusal(std::string(100000, '[')), HasSubstr("not a JSON object"));
+  EXPECT_THAT(refusal(std::string(100000, '[')), HasSubstr("100 levels"));
+  EXPECT_THAT(refusal(std::string("{}\0", 3)), HasSubstr("NUL"));
 }
 
 }  // namespace

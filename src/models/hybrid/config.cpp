@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_guard.hpp"
 
 namespace ponder::hybrid {
 namespace {
@@ -59,6 +60,7 @@ class Fields {
   }
 
   static std::string shown(const Json& v) {
+    if (v.is_structured()) return v.is_array() ? "an array" : "an object";
     return printable(v.dump(-1, ' ', true, Json::error_handler_t::replace), 60);
   }
 
@@ -147,6 +149,7 @@ void check_products(const Config& c, const std::string& where) {
 }  // namespace
 
 Config Config::parse(std::string_view text, const std::string& where) {
+  check_json_text(text, where);
   const Json root = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded() || !root.is_object()) {
     fail(ErrorKind::bad_file, "{}: not a JSON object", where);

@@ -22,7 +22,8 @@ std::vector<float> take(const formats::Checkpoint& from, const char* name,
 
 PointerHead::PointerHead(const formats::Checkpoint& state_dict, int hidden_size, double temperature)
     : hidden_(hidden_size), temperature_(temperature) {
-  if (!std::isfinite(temperature) || temperature <= 0) {
+  // Its reciprocal sharpens the scores: a denormal one would make it infinite.
+  if (!std::isfinite(temperature) || temperature <= 0 || !std::isfinite(1 / temperature)) {
     fail(ErrorKind::invalid_input, "temperature is {}, expected a positive number", temperature);
   }
   const formats::TensorView& q = state_dict.at("q.weight");
@@ -61,13 +62,12 @@ std::vector<double> PointerHead::probabilities(ops::ConstRows options, int count
   for (int j = 0; j < count; ++j) {
     double score = offset;
     for (std::size_t i = 0; i < hidden; ++i) score += direction[i] * options[j][i];
-    if (!std::isfinite(score))
-      fail(ErrorKind::internal, "the score of option {} is {}, not a finite number", j, score);
-    probs[static_cast<std::size_t>(j)] = score * scale;
+    if (!std::isfinite(score)) fail(ErrorKind::internal, "the score of option {} is not a finite number", j);
+    probs[static_cast<std::size_t>(j)] = score;
   }
   const double top = *std::max_element(probs.begin(), probs.end());
   double sum = 0;
-  for (double& p : probs) sum += p = std::exp(p - top);
+  for (double& p : probs) sum += p = std::exp((p - top) * scale);
   for (double& p : probs) p /= sum;
   return probs;
 }
