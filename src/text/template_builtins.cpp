@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/error.hpp"
 #include "text/template_interp.hpp"
@@ -80,7 +81,6 @@ const FilterInfo* find_filter(std::string_view name) {
 namespace {
 
 struct FunctionObject : Callable {
-  std::string_view name;
   Value (*run)(Interp&, const CallArgs&) = nullptr;
   std::string_view type_name() const override { return "function"; }
   Value invoke(Interp& interp, const CallArgs& args) override { return run(interp, args); }
@@ -219,21 +219,27 @@ Value Value::clock(const std::tm& now) {
   return object_value(std::move(made));
 }
 
-Value find_global(Interp& /*interp*/, std::string_view name) {
-  static constexpr std::pair<std::string_view, Value (*)(Interp&, const CallArgs&)> kFunctions[] = {
-      {"range", range_function},         {"dict", dict_function},
-      {"namespace", namespace_function}, {"cycler", cycler_function},
-      {"joiner", joiner_function},       {"raise_exception", raise_function},
-      {"lipsum", lipsum_function},       {"strftime_now", no_clock_function},
-  };
-  for (const auto& [known, run] : kFunctions) {
-    if (known != name) continue;
-    auto made = std::make_shared<FunctionObject>();
-    made->name = known;
-    made->run = run;
-    return object_value(std::move(made));
-  }
-  return {};
+Value find_global(std::string_view name) {
+  // Made once: a function is the same object wherever it is named.
+  static const std::map<std::string_view, Value> kFunctions = [] {
+    std::map<std::string_view, Value> made;
+    const auto add = [&](std::string_view function, Value (*run)(Interp&, const CallArgs&)) {
+      auto object = std::make_shared<FunctionObject>();
+      object->run = run;
+      made.emplace(function, object_value(std::move(object)));
+    };
+    add("cycler", cycler_function);
+    add("dict", dict_function);
+    add("joiner", joiner_function);
+    add("lipsum", lipsum_function);
+    add("namespace", namespace_function);
+    add("raise_exception", raise_function);
+    add("range", range_function);
+    add("strftime_now", no_clock_function);
+    return made;
+  }();
+  const auto at = kFunctions.find(name);
+  return at == kFunctions.end() ? Value() : at->second;
 }
 
 // ---- Methods

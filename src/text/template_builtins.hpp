@@ -53,7 +53,7 @@ const TestInfo* find_test(std::string_view name);
 // The method `name` bound to a string, list, dict, ...; undefined when its type has none.
 Value find_method(const Value& receiver, std::string_view name);
 // range, dict, namespace, cycler, joiner, raise_exception, strftime_now, ...; undefined when there is none.
-Value find_global(Interp& interp, std::string_view name);
+Value find_global(std::string_view name);
 
 Value string_method(Budget& budget, const Text& self, std::string_view name, const CallArgs& args);
 bool is_string_method(std::string_view name);

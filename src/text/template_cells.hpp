@@ -63,8 +63,8 @@ struct Sequence : Cell {
   std::uint64_t weight = 1;
 };
 
-// An order of keys in which 1, 1.0 and True are one key, as in Python. Only None, numbers, strings and tuples
-// of those are keys.
+// An order of keys in which 1, 1.0 and True are one key, as in Python. Lists, dicts and views are no keys;
+// objects are told apart by identity.
 struct KeyLess {
   bool operator()(const Value& a, const Value& b) const;
 };

@@ -100,7 +100,7 @@ Value Interp::lookup(const ScopePtr& scope, Symbol symbol) {
   }
   const std::string& name = tree_.symbols[symbol];
   if (const Value* found = context_.mapping().find_name(name)) return *found;
-  Value global = find_global(*this, name);
+  Value global = find_global(name);
   return global.is_undefined() ? Value::undefined("'" + name + "' is undefined") : global;
 }
 

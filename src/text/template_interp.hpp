@@ -147,6 +147,6 @@ class Interp {
   std::vector<ScopePtr> kept_scopes_;
 };
 
-inline constexpr int kMaxEvalDepth = 1500;
+inline constexpr int kMaxEvalDepth = 600;
 
 }  // namespace ponder::text::jinja

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <compare>
+#include <functional>
 
 #include "base/error.hpp"
 #include "text/template_cells.hpp"
@@ -252,7 +253,10 @@ void Value::push_back(Value value) {
 
 bool hashable(const Value& value) {
   switch (value.kind()) {
+    case Value::Kind::undefined:
     case Value::Kind::none:
+    case Value::Kind::iterator:
+    case Value::Kind::object:
     case Value::Kind::boolean:
     case Value::Kind::integer:
     case Value::Kind::big_integer:
@@ -277,6 +281,11 @@ bool KeyLess::operator()(const Value& a, const Value& b) const {
         return 2;
       case Value::Kind::tuple:
         return 3;
+      case Value::Kind::undefined:
+        return 4;
+      case Value::Kind::iterator:
+      case Value::Kind::object:
+        return 5;
       default:
         return 1;
     }
@@ -294,7 +303,8 @@ bool KeyLess::operator()(const Value& a, const Value& b) const {
     return order < 0;
   }
   if (a.is_string()) return a.text().bytes() < b.text().bytes();
-  if (a.is_none()) return false;
+  if (a.is_none() || a.is_undefined()) return false;
+  if (rank(a) == 5) return std::less<>()(a.cell().get(), b.cell().get());
   const auto left = a.items(), right = b.items();
   return std::lexicographical_compare(left.begin(), left.end(), right.begin(), right.end(), *this);
 }

@@ -22,7 +22,9 @@ inline std::string read_data(const std::string& name) {
   return text.str();
 }
 
-inline nlohmann::ordered_json read_json(const std::string& name) { return nlohmann::ordered_json::parse(read_data(name)); }
+inline nlohmann::ordered_json read_json(const std::string& name) {
+  return nlohmann::ordered_json::parse(read_data(name));
+}
 
 // What a template renders, or "error: " and the message.
 inline std::string outcome(const std::string& source, const Value& context) {

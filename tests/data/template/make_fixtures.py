@@ -333,6 +333,15 @@ big|int
 3.0 in {3: 1}
 'x' in nope
 nope in lst
+nope in d
+nope in {nope: 1}
+{nope: 1}
+{nope: 1}[nope2]
+range in d
+lst in d
+[nope, nope2, none]|unique|list
+[range, range]|unique|list|length
+{range: 1}|tojson
 nope in s
 3 in n
 '' in s
@@ -1322,12 +1331,87 @@ def random_expression(rng, depth=0):
     return f"({sub()})." + rng.choice(["upper()", "split()", "strip()", "keys()|list", "items()|list", "get('a')", "startswith('a')", "title()", "count('a')", "replace('a', '')"])
 
 
-def random_cases(seed, count, draw, context):
+def random_statements(rng):
+    """A template about scopes: loops, macros, calls, with, set, namespaces and filters inside one another."""
+    names = ["x", "y", "i", "q", "n", "z"]
+    sequences = ["[1,2,3]", "range(3)", "lst", "words", "'ab'", "d", "[]", "[1,1,2]", "users|map(attribute='name')", "lst|select('gt',1)", "d.keys()"]
+    pairs = ["d.items()", "[(1,2),(3,4)]", "d|dictsort"]
+    leaves = names + ["1", "2", "'ab'", "none", "ns.v", "s", "no", "true", "nope"]
+
+    def expression(depth=0):
+        kind = rng.randrange(9)
+        sub = lambda: expression(depth + 1)
+        if kind < 3 or depth > 2:
+            return rng.choice(leaves)
+        if kind == 3:
+            return f"{sub()} ~ {sub()}"
+        if kind == 4:
+            return f"({sub()} == {sub()})"
+        if kind == 5:
+            return f"({sub()})|" + rng.choice(["string", "default(5)", "upper", "string|length", "trim", "e", "title"])
+        if kind == 6:
+            return f"{rng.choice(['m', 'k'])}({sub()})" if rng.random() < 0.3 else rng.choice(names)
+        if kind == 7:
+            return f"({sub()} if {sub()} else {sub()})"
+        return f"({sub()} is " + rng.choice(["defined", "none", "string", "number"]) + ")"
+
+    def loop_control():
+        return rng.choice(["{% break %}", "{% continue %}", "{% if loop.index==2 %}{% break %}{% endif %}", "{% if loop.first %}{% continue %}{% endif %}", "", ""])
+
+    def body(depth, in_loop=False):
+        out = ""
+        for _ in range(rng.randint(1, 3)):
+            kind = rng.randrange(16) if depth < 4 else rng.choice([0, 1, 2])
+            name, value = rng.choice(names), expression()
+            if kind < 2:
+                out += "{{ " + value + " }};"
+            elif kind == 2:
+                out += "{% set " + name + " = " + value + " %}"
+            elif kind == 3:
+                out += "{% set ns.v = " + value + " %}"
+            elif kind == 4:
+                out += "{% if " + value + " %}" + body(depth + 1, in_loop) + "{% else %}" + body(depth + 1, in_loop) + "{% endif %}"
+            elif kind < 8:
+                head = "x, y in " + rng.choice(pairs) if rng.random() < 0.2 else name + " in " + rng.choice(sequences)
+                test = " if " + value if rng.random() < 0.3 else ""
+                rest = "{% else %}" + body(depth + 1, in_loop) if rng.random() < 0.4 else ""
+                out += "{% for " + head + test + " %}" + body(depth + 1, True) + loop_control() + body(depth + 1, True) + rest + "{% endfor %}"
+            elif kind == 8:
+                tail = rng.choice(["", "{{ caller() if caller }}", "{{ varargs }}", "{{ kwargs }}"])
+                out += "{% macro " + rng.choice(["m(x=0, y=0)", "k(x=1, y=x)", "m(y=n, x=3)"]) + " %}" + body(depth + 2) + tail + "{% endmacro %}"
+            elif kind == 9:
+                out += "{% call" + rng.choice(["", "(x=1)", "(x=2, y=x)"]) + " c(" + rng.choice(["", "1", "x"]) + ") %}" + body(depth + 1) + "{% endcall %}"
+            elif kind == 10:
+                out += "{% with " + name + " = " + value + " %}" + body(depth + 1, in_loop) + "{% endwith %}"
+            elif kind == 11:
+                out += "{% set " + name + " %}" + body(depth + 1, in_loop) + "{% endset %}"
+            elif kind == 12:
+                out += "{% filter upper %}" + body(depth + 1, in_loop) + "{% endfilter %}"
+            elif kind == 13:
+                out += "{% generation %}" + body(depth + 1) + "{% endgeneration %}"
+            elif kind == 14:
+                out += "{% set ns = namespace(v=" + value + ") %}"
+            elif in_loop:
+                field = rng.choice(["index", "length", "cycle(1,2)", "changed(x)", "previtem", "nextitem", "last", "revindex", "depth"])
+                out += "{{ loop." + field + " }}"
+        return out
+
+    return STATEMENT_PRELUDE + body(0)
+
+
+STATEMENT_PRELUDE = (
+    "{% set ns = namespace(v=0) %}{% set x = 1 %}{% set y = 'Y' %}{% set i = 3 %}{% set q = '<' %}{% set n = 5 %}{% set z = none %}"
+    "{% macro m(x='mx', y=q) %}{{ x }}{{ y }}{% endmacro %}{% macro k() %}K{{ varargs|length }}{% endmacro %}"
+    "{% macro c(x=0) %}[{{ caller(x) if x else caller() }}]{% endmacro %}"
+)
+
+
+def random_cases(seed, count, draw, context, longest=160):
     rng = random.Random(seed)
     seen, cases = set(), []
     while len(cases) < count:
         template = draw(rng)
-        if template in seen or len(template) > 160:
+        if template in seen or len(template) > longest:
             continue
         seen.add(template)
         made = case(template, context)
@@ -1355,8 +1439,11 @@ def main():
     write("cases.json", {"context": CONTEXT, "groups": groups})
     write("chat.json", chat_cases())
     whitespace = random_cases(1, 1200, random_whitespace, {"e": "", "q": "Q"})
-    expressions = random_cases(2, 1400, lambda rng: "{{ " + random_expression(rng) + " }}", CONTEXT)
-    write("random.json", {"whitespace": whitespace, "expressions": expressions})
+    expressions = random_cases(2, 1000, lambda rng: "{{ " + random_expression(rng) + " }}", CONTEXT)
+    statements = random_cases(3, 200, random_statements, CONTEXT, longest=900)
+    for made in statements:  # the prelude is the same for all; the test puts it back
+        made["template"] = made["template"].removeprefix(STATEMENT_PRELUDE)
+    write("random.json", {"prelude": STATEMENT_PRELUDE, "whitespace": whitespace, "expressions": expressions, "statements": statements})
     print({name: len(cases) for name, cases in groups.items()}, len(chat_cases()))
 
 
