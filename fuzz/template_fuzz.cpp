@@ -12,8 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t cut = std::min(input.find('\0'), size);
   const std::string message(input.substr(std::min(cut + 1, size)));
   ChatRequest request;
-  request.messages = Value::list({Value::dict({{"role", "user"}, {"content", Value::untrusted(message)}}),
-                                  Value::dict({{"role", "tool"}, {"content", Value::list({1, 2.5, nullptr, true})}})});
+  request.messages =
+      Value::list({Value::dict({{"role", "user"}, {"content", Value::untrusted(message)}}),
+                   Value::dict({{"role", "tool"}, {"content", Value::list({1, 2.5, nullptr, true})}})});
   request.add_generation_prompt = true;
   request.special_tokens = {{"s", "Text ü"}, {"bos_token", "<s>"}};
   request.now.emplace();

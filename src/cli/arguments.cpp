@@ -16,7 +16,7 @@ std::filesystem::path demo_folder() {
   std::error_code ec;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ec).parent_path();
   for (const char* place : kDemoPlaces) {
-    const std::filesystem::path folder = (program / place).lexically_normal();
+    std::filesystem::path folder = (program / place).lexically_normal();
     if (std::filesystem::exists(folder / "config.json", ec)) return folder;
   }
   fail(ErrorKind::bad_file,

@@ -77,7 +77,8 @@ void Answerer::encode(const Request& request, std::vector<QuestionResult>& resul
   }
 }
 
-std::vector<RequestOutcome> Answerer::answer_batch(std::span<const Request> requests, std::stop_token stop) {
+std::vector<RequestOutcome> Answerer::answer_batch(std::span<const Request> requests,
+                                                   const std::stop_token& stop) {
   started_.restart();
   std::vector<RequestOutcome> outcomes(requests.size());
   for (std::size_t r = 0; r < requests.size(); ++r) {
@@ -114,7 +115,7 @@ std::vector<RequestOutcome> Answerer::answer_batch(std::span<const Request> requ
   return outcomes;
 }
 
-void Answerer::run_group(std::vector<Row>& rows, std::stop_token stop) {
+void Answerer::run_group(std::vector<Row>& rows, const std::stop_token& stop) {
   bool anyone = false;
   for (Row& row : rows) {
     const std::int64_t budget = row.options->think ? row.options->max_think : 0;
@@ -133,8 +134,9 @@ void Answerer::run_group(std::vector<Row>& rows, std::stop_token stop) {
 }
 
 // Runs the group's common prefix once; every row continues on a fork of it.
-std::size_t Answerer::share_prefix(std::vector<Row>& rows, std::stop_token stop) {
+std::size_t Answerer::share_prefix(std::vector<Row>& rows, const std::stop_token& stop) {
   std::vector<std::span<const std::int32_t>> prompts;
+  prompts.reserve(rows.size());
   for (const Row& row : rows) prompts.emplace_back(row.encoded().prompt);
   const std::size_t shared = rows.size() > 1 ? common_prefix(prompts) : 0;
   engine::Sequence prefix = engine_.new_sequence();
@@ -175,7 +177,7 @@ ReadOut make_read_out(std::vector<std::int32_t> before, const EncodedQuestion& e
 template <class Done, class Failed>
 void run_read_outs(engine::Engine& engine, const hybrid::PointerHead& head, std::vector<float>& hidden,
                    std::span<const ReadOut> read_outs, std::span<engine::Sequence> sequences,
-                   std::stop_token stop, Done&& done, Failed&& failed) {
+                   const std::stop_token& stop, Done&& done, Failed&& failed) {
   const auto width = static_cast<std::size_t>(engine.model().hidden_size());
   std::size_t rows = 0;
   for (const ReadOut& r : read_outs) rows += r.wanted.size();
@@ -201,7 +203,8 @@ void run_read_outs(engine::Engine& engine, const hybrid::PointerHead& head, std:
 }  // namespace
 
 // Nobody thinks: the rest of the prompt, the empty think and the remainder in one go.
-void Answerer::read_without_thinking(std::vector<Row>& rows, std::size_t shared, std::stop_token stop) {
+void Answerer::read_without_thinking(std::vector<Row>& rows, std::size_t shared,
+                                     const std::stop_token& stop) {
   std::vector<ReadOut> read_outs;
   std::vector<engine::Sequence> sequences;
   for (Row& row : rows) {
@@ -230,10 +233,11 @@ std::vector<std::int32_t> Answerer::pick(std::size_t rows) {
 }
 
 // The rest of each prompt; a row's first token comes from its last prompt row.
-void Answerer::feed_prompts(std::vector<Row>& rows, std::size_t shared, std::stop_token stop) {
+void Answerer::feed_prompts(std::vector<Row>& rows, std::size_t shared, const std::stop_token& stop) {
   const auto width = static_cast<std::size_t>(engine_.model().hidden_size());
   hidden_.resize(rows.size() * width);
   std::vector<int> last;
+  last.reserve(rows.size());
   for (const Row& row : rows) last.push_back(static_cast<int>(row.encoded().prompt.size() - shared) - 1);
   std::vector<engine::ExtendJob> jobs;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -250,7 +254,7 @@ void Answerer::feed_prompts(std::vector<Row>& rows, std::size_t shared, std::sto
 }
 
 // The no-think answers, read on forks; a confident one ends its row's thinking before it starts.
-void Answerer::read_nothink(std::vector<Row>& rows, std::stop_token stop) {
+void Answerer::read_nothink(std::vector<Row>& rows, const std::stop_token& stop) {
   std::vector<std::size_t> who;
   std::vector<ReadOut> read_outs;
   std::vector<engine::Sequence> forks;
@@ -275,7 +279,7 @@ void Answerer::read_nothink(std::vector<Row>& rows, std::stop_token stop) {
 
 // Greedy decoding, one token a row and step, all thinking rows together. Every token of a chain is fed, the
 // last one too: the remainder is read in the state behind it.
-void Answerer::decode(std::vector<Row>& rows, std::stop_token stop) {
+void Answerer::decode(std::vector<Row>& rows, const std::stop_token& stop) {
   for (Row& row : rows) {
     row.active = row.cap > 0 && !row.failed();
     row.result->thought = row.active;
@@ -324,7 +328,7 @@ void Answerer::decode(std::vector<Row>& rows, std::stop_token stop) {
 }
 
 // The remainder behind each chain, without its own </think> where the chain closed itself.
-void Answerer::read_after_chains(std::vector<Row>& rows, std::stop_token stop) {
+void Answerer::read_after_chains(std::vector<Row>& rows, const std::stop_token& stop) {
   std::vector<std::size_t> who;
   std::vector<ReadOut> read_outs;
   std::vector<engine::Sequence> sequences;

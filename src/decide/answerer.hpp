@@ -61,7 +61,8 @@ class Answerer {
   // questions apart; what a question answers does not depend on its company. A request that cannot be
   // encoded, does not fit or meets a number that is none fails alone. Throws Error(cancelled) when `stop`
   // asks for it.
-  std::vector<RequestOutcome> answer_batch(std::span<const Request> requests, std::stop_token stop = {});
+  std::vector<RequestOutcome> answer_batch(std::span<const Request> requests,
+                                           const std::stop_token& stop = {});
 
   const AnswerCounters& counters() const noexcept { return counters_; }
 
@@ -71,13 +72,13 @@ class Answerer {
   void encode(const Request& request, std::vector<QuestionResult>& results) const;
   void check_length(const Question& question, const EncodedQuestion& encoded) const;
   std::int64_t room(const EncodedQuestion& encoded) const;
-  void run_group(std::vector<Row>& rows, std::stop_token stop);
-  std::size_t share_prefix(std::vector<Row>& rows, std::stop_token stop);
-  void read_without_thinking(std::vector<Row>& rows, std::size_t shared, std::stop_token stop);
-  void feed_prompts(std::vector<Row>& rows, std::size_t shared, std::stop_token stop);
-  void read_nothink(std::vector<Row>& rows, std::stop_token stop);
-  void decode(std::vector<Row>& rows, std::stop_token stop);
-  void read_after_chains(std::vector<Row>& rows, std::stop_token stop);
+  void run_group(std::vector<Row>& rows, const std::stop_token& stop);
+  std::size_t share_prefix(std::vector<Row>& rows, const std::stop_token& stop);
+  void read_without_thinking(std::vector<Row>& rows, std::size_t shared, const std::stop_token& stop);
+  void feed_prompts(std::vector<Row>& rows, std::size_t shared, const std::stop_token& stop);
+  void read_nothink(std::vector<Row>& rows, const std::stop_token& stop);
+  void decode(std::vector<Row>& rows, const std::stop_token& stop);
+  void read_after_chains(std::vector<Row>& rows, const std::stop_token& stop);
   std::vector<std::int32_t> pick(std::size_t rows);
 
   engine::Engine& engine_;

@@ -115,7 +115,7 @@ void Engine::finish_step(std::span<const ExtendJob> jobs, ops::ConstRows hidden)
   ++counters_.steps;
 }
 
-void Engine::extend(std::span<const ExtendJob> jobs, std::stop_token stop,
+void Engine::extend(std::span<const ExtendJob> jobs, const std::stop_token& stop,
                     const models::LayerObserver* observer) {
   check(jobs);
   progress_.assign(jobs.size(), {});

@@ -74,7 +74,7 @@ class Engine {
   // Throws Error(invalid_input) before any work for ids outside the vocabulary, Error(cancelled) between
   // steps when `stop` asks for it (the sequences then hold a part of their rows), Error(no_memory) at a
   // limit.
-  void extend(std::span<const ExtendJob> jobs, std::stop_token stop = {},
+  void extend(std::span<const ExtendJob> jobs, const std::stop_token& stop = {},
               const models::LayerObserver* observer = nullptr);
 
   const Counters& counters() const noexcept { return counters_; }

@@ -1,10 +1,11 @@
-// The vocabulary every model is written in: one interface, implemented by the scalar reference here and by the
-// CPU backend (src/cpu).
+// The vocabulary every model is written in: one interface, implemented by the scalar reference here and by
+// the CPU backend (src/cpu).
 //
 // Conventions
 // - Activations are float32 in row-major order: row r of a `Rows` starts at data + r * stride (in floats).
 // - Inputs and outputs do not overlap unless an operation says "in place".
-// - Arithmetic of a row depends on that row and its sequence alone: the same bits for one row or many, for any
+// - Arithmetic of a row depends on that row and its sequence alone: the same bits for one row or many, for
+// any
 //   number of threads, for any split of a sequence into calls.
 // - A backend runs one operation at a time; use one backend per engine. Weights may be shared among backends
 //   of the same kind.
@@ -34,7 +35,8 @@ struct ConstRows {
   std::int64_t stride = 0;
   ConstRows() = default;
   ConstRows(const float* d, std::int64_t s) : data(d), stride(s) {}
-  ConstRows(Rows r) : data(r.data), stride(r.stride) {}  // NOLINT(google-explicit-constructor): a view narrows
+  ConstRows(Rows r)
+      : data(r.data), stride(r.stride) {}  // NOLINT(google-explicit-constructor): a view narrows
   const float* operator[](std::int64_t row) const { return data + row * stride; }
 };
 
@@ -49,7 +51,8 @@ struct LinearOut {
   bool accumulate = false;         // add to what y holds (residual connections)
 };
 
-// A set of equally sized vectors inside rows: vector g of row r starts at data + r * stride + g * group_stride.
+// A set of equally sized vectors inside rows: vector g of row r starts at data + r * stride + g *
+// group_stride.
 struct Groups {
   int count = 1;
   int dim = 0;
@@ -59,25 +62,26 @@ struct Groups {
 // Rows [first_row, first_row + rows) of the batch belong to one sequence. Row r (from 0) sees cache positions
 //   [max(0, end_r - window), end_r) and [0, min(sinks, max(0, end_r - window))),
 //   end_r = visible_end + r * visible_step,
-// and besides them all own_rows rows of own_keys/own_values. A row that sees nothing gets zeros. An ordinary causal segment at position p has
-// visible_end = p + 1, visible_step = 1; a block of mask rows has visible_step = 0 and brings its own rows.
+// and besides them all own_rows rows of own_keys/own_values. A row that sees nothing gets zeros. An ordinary
+// causal segment at position p has visible_end = p + 1, visible_step = 1; a block of mask rows has
+// visible_step = 0 and brings its own rows.
 struct AttentionSegment {
   int first_row = 0;
   int rows = 0;
   KvPages cache;
   std::int64_t visible_end = 0;
   int visible_step = 1;
-  std::int64_t window = 0;          // 0: everything
-  std::int64_t sinks = 0;           // only with a window
-  ConstRows own_keys, own_values;   // [own_rows][kv heads * dim], already rotated
+  std::int64_t window = 0;         // 0: everything
+  std::int64_t sinks = 0;          // only with a window
+  ConstRows own_keys, own_values;  // [own_rows][kv heads * dim], already rotated
   int own_rows = 0;
 };
 
 struct AttentionArgs {
-  ConstRows q;        // [rows][heads], rotated; head h starts at h * q_head_stride
+  ConstRows q;  // [rows][heads], rotated; head h starts at h * q_head_stride
   std::int64_t q_head_stride = 0;
-  Rows out;           // [rows][heads * value_dim]
-  int heads = 0;      // query heads, a multiple of kv.heads; head h reads kv head h / (heads / kv.heads)
+  Rows out;       // [rows][heads * value_dim]
+  int heads = 0;  // query heads, a multiple of kv.heads; head h reads kv head h / (heads / kv.heads)
   KvShape kv;
   float scale = 1.0F;  // scores are scale * (q . k)
   std::span<const AttentionSegment> segments;
@@ -88,21 +92,23 @@ struct AttentionArgs {
 struct ConvSegment {
   int first_row = 0;
   int rows = 0;
-  float* state = nullptr;  // [kernel - 1][channels], the newest inputs before these rows, oldest first; updated
+  float* state =
+      nullptr;  // [kernel - 1][channels], the newest inputs before these rows, oldest first; updated
 };
 
 struct ConvArgs {
-  ConstRows x;                    // [rows][channels]
-  Rows y;                         // [rows][channels]
-  const float* weight = nullptr;  // [kernel][channels] (transposed from the checkpoint's [channels, 1, kernel])
+  ConstRows x;  // [rows][channels]
+  Rows y;       // [rows][channels]
+  const float* weight =
+      nullptr;  // [kernel][channels] (transposed from the checkpoint's [channels, 1, kernel])
   int channels = 0;
   int kernel = 0;
   std::span<const ConvSegment> segments;
 };
 
 // Gated delta rule (Yang et al., "Gated Delta Networks", 2024) in chunk form, see DeltaStateLayout. Per value
-// head: e = exp(-rate * softplus(a + dt_bias)), beta = sigmoid(b), k and q divided by sqrt(sum of squares + 1e-6),
-// q also by sqrt(Dk); then S <- e S; S <- S + k (x) beta (v - S^T k); out = S^T q.
+// head: e = exp(-rate * softplus(a + dt_bias)), beta = sigmoid(b), k and q divided by sqrt(sum of squares +
+// 1e-6), q also by sqrt(Dk); then S <- e S; S <- S + k (x) beta (v - S^T k); out = S^T q.
 struct DeltaSegment {
   int first_row = 0;
   int rows = 0;
@@ -128,9 +134,9 @@ class Backend {
   virtual std::string describe() const = 0;
 
   // ---- memory --------------------------------------------------------------------------------------------
-  // A matrix in the wanted type. Values that the type cannot hold are rounded to nearest even. The data is used
-  // in place when layout, type and alignment allow it, else copied. Throws Error(unsupported) for impossible
-  // conversions, Error(no_memory).
+  // A matrix in the wanted type. Values that the type cannot hold are rounded to nearest even. The data is
+  // used in place when layout, type and alignment allow it, else copied. Throws Error(unsupported) for
+  // impossible conversions, Error(no_memory).
   virtual WeightPtr make_weight(const WeightData& data, WeightType type) = 0;
   // Bytes of one page of one layer.
   virtual std::size_t kv_page_bytes(const KvShape& shape) const = 0;
@@ -163,8 +169,8 @@ class Backend {
   virtual void rotary(Rows x, int rows, Groups groups, int half, ConstRows cos, ConstRows sin) = 0;
 
   // ---- sequences -----------------------------------------------------------------------------------------
-  // Writes `rows` keys [kv heads * key_dim] and values [kv heads * value_dim], starting at batch row first_row,
-  // to positions [position, position + rows).
+  // Writes `rows` keys [kv heads * key_dim] and values [kv heads * value_dim], starting at batch row
+  // first_row, to positions [position, position + rows).
   virtual void kv_append(const KvShape& shape, KvPages cache, std::int64_t position, int first_row, int rows,
                          ConstRows keys, ConstRows values) = 0;
 
@@ -173,12 +179,13 @@ class Backend {
   virtual void delta_rule(const DeltaArgs& args) = 0;
 
   // S [Hv][Dk][Dv] of a state after `position` rows, for inspection.
-  virtual void delta_matrix(const DeltaShape& shape, const float* state, std::int64_t position, float* out) = 0;
+  virtual void delta_matrix(const DeltaShape& shape, const float* state, std::int64_t position,
+                            float* out) = 0;
 
   // ---- heads ---------------------------------------------------------------------------------------------
   // ids[r] = argmax over i < limit, i not banned, of x[r] . head[i]; the lowest id wins ties. banned is a bit
-  // set over [0, limit) (bit i % 64 of word i / 64) or null. NaN never wins; a row whose every candidate is NaN
-  // or banned gives -1. A row's logits are to the last bit what linear() would store.
+  // set over [0, limit) (bit i % 64 of word i / 64) or null. NaN never wins; a row whose every candidate is
+  // NaN or banned gives -1. A row's logits are to the last bit what linear() would store.
   virtual void masked_argmax(ConstRows x, int rows, const Weight& head, std::int64_t limit,
                              const std::uint64_t* banned, std::int32_t* ids) = 0;
 

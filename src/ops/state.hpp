@@ -51,8 +51,8 @@ struct DeltaShape {
 //   decay  [Hv][chunk]             product of e over the rows after row s, up to the newest row
 //   carry  [Hv]                    product of e over all rows of the chunk: what S has faded to
 //
-// All zeros is the state of an empty sequence; the number of rows in the open chunk is position % kDeltaChunk.
-// Slots of keys, values and decay from that row on, and carry in an empty chunk, are never read.
+// All zeros is the state of an empty sequence; the number of rows in the open chunk is position %
+// kDeltaChunk. Slots of keys, values and decay from that row on, and carry in an empty chunk, are never read.
 struct DeltaStateLayout {
   explicit DeltaStateLayout(const DeltaShape& s)
       : keys(static_cast<std::size_t>(s.value_heads) * s.key_dim * s.value_dim),

@@ -22,11 +22,13 @@ WeightType natural_weight_type(DType dtype);
 // A row-major [rows, cols] matrix as a checkpoint stores it.
 struct WeightData {
   DType dtype = DType::f32;
-  std::int64_t rows = 0;                // output features (vocabulary entries for an embedding)
-  std::int64_t cols = 0;                // input features
-  const std::byte* data = nullptr;      // rows * cols elements, any alignment
-  const float* row_scale = nullptr;     // [rows], for f8_e4m3 and only for it: value = code * row_scale[row]; copied
-  std::shared_ptr<const void> owner;    // keeps `data` alive for weights used in place; without it data is copied
+  std::int64_t rows = 0;            // output features (vocabulary entries for an embedding)
+  std::int64_t cols = 0;            // input features
+  const std::byte* data = nullptr;  // rows * cols elements, any alignment
+  const float* row_scale =
+      nullptr;  // [rows], for f8_e4m3 and only for it: value = code * row_scale[row]; copied
+  std::shared_ptr<const void>
+      owner;  // keeps `data` alive for weights used in place; without it data is copied
 };
 
 // An immutable matrix, safe to read from several threads. Made by Backend::make_weight and only usable with

@@ -24,7 +24,7 @@ class Params {
   Params(std::string_view function, const CallArgs& args, std::initializer_list<std::string_view> names);
   bool has(std::size_t i) const { return values_[i] != nullptr; }
   const Value& need(std::size_t i) const;
-  Value get(std::size_t i, Value otherwise) const { return has(i) ? *values_[i] : std::move(otherwise); }
+  Value get(std::size_t i, const Value& otherwise) const { return has(i) ? *values_[i] : otherwise; }
   // Typed reading; fails when the argument is of another kind.
   std::int64_t integer(std::size_t i, std::int64_t otherwise) const;
   const Text* text_or_none(std::size_t i) const;  // null when left out or None

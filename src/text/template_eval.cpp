@@ -116,13 +116,13 @@ bool Interp::compare(CompareOp op, const Value& a, const Value& b) {
     case CompareOp::ne:
       return !equals(budget_, a, b);
     case CompareOp::lt:
-      return order(budget_, a, b, "<") < 0;
+      return std::is_lt(order(budget_, a, b, "<"));
     case CompareOp::le:
-      return order(budget_, a, b, "<=") <= 0;
+      return std::is_lteq(order(budget_, a, b, "<="));
     case CompareOp::gt:
-      return order(budget_, a, b, ">") > 0;
+      return std::is_gt(order(budget_, a, b, ">"));
     case CompareOp::ge:
-      return order(budget_, a, b, ">=") >= 0;
+      return std::is_gteq(order(budget_, a, b, ">="));
     case CompareOp::in:
       return contains(budget_, a, b);
     case CompareOp::not_in:

@@ -17,6 +17,12 @@ int sign_of(const Value& number) {
   return value < 0 ? -1 : value > 0 ? 1 : 0;
 }
 
+// The ordering of b and a, from that of a and b.
+std::partial_ordering flipped(std::partial_ordering order) {
+  if (std::is_lt(order)) return std::partial_ordering::greater;
+  return std::is_gt(order) ? std::partial_ordering::less : order;
+}
+
 std::partial_ordering compare_big(const Value& a, const Value& b) {
   if (sign_of(a) != sign_of(b)) return sign_of(a) <=> sign_of(b);
   // A big integer is always further from zero than one of 64 bits.
@@ -24,7 +30,7 @@ std::partial_ordering compare_big(const Value& a, const Value& b) {
   if (!b.is(Kind::big_integer)) return sign_of(a) <=> 0;
   const std::string &x = a.text().bytes(), &y = b.text().bytes();
   const auto magnitude = x.size() != y.size() ? x.size() <=> y.size() : x <=> y;
-  return sign_of(a) > 0 ? magnitude : 0 <=> magnitude;
+  return sign_of(a) > 0 ? std::partial_ordering(magnitude) : flipped(magnitude);
 }
 
 std::partial_ordering compare_int_double(std::int64_t a, double b) {
@@ -121,13 +127,13 @@ std::partial_ordering compare_numbers(const Value& a, const Value& b) {
     return approximate(a) <=> approximate(b);
   }
   if (float_b) return compare_int_double(a.integer_or_bool(), b.as_float());
-  if (float_a) return 0 <=> compare_int_double(b.integer_or_bool(), a.as_float());
+  if (float_a) return flipped(compare_int_double(b.integer_or_bool(), a.as_float()));
   return a.integer_or_bool() <=> b.integer_or_bool();
 }
 
 bool equals(Budget& budget, const Value& a, const Value& b) {
   budget.spend(1);
-  if (is_number(a) && is_number(b)) return compare_numbers(a, b) == 0;
+  if (is_number(a) && is_number(b)) return std::is_eq(compare_numbers(a, b));
   if (a.kind() != b.kind()) return false;
   if (a.cell() == b.cell() && a.cell() != nullptr) return true;
   switch (a.kind()) {
@@ -291,11 +297,13 @@ Value slice(Budget& budget, const Value& value, const Value& start, const Value&
       Sequence& part = made.sequence();
       const auto at = [&](std::int64_t index) {
         return static_cast<std::int64_t>(static_cast<std::uint64_t>(range.start) +
-                                         static_cast<std::uint64_t>(index) * static_cast<std::uint64_t>(range.step));
+                                         static_cast<std::uint64_t>(index) *
+                                             static_cast<std::uint64_t>(range.step));
       };
       part.start = at(from);
       part.stop = at(to);
-      part.step = static_cast<std::int64_t>(static_cast<std::uint64_t>(range.step) * static_cast<std::uint64_t>(by));
+      part.step =
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(range.step) * static_cast<std::uint64_t>(by));
     }
     return made;
   }

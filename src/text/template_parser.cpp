@@ -51,68 +51,6 @@ ExprPtr Parser::finish(ExprPtr expr) const {
   return expr;
 }
 
-// ---- Tokens
-
-void Parser::unexpected(std::string_view wanted) const {
-  const Token& token = current();
-  std::string found;
-  switch (token.kind) {
-    case Kind::end:
-      found = "the end of the template";
-      break;
-    case Kind::block_end:
-      found = "\"%}\"";
-      break;
-    case Kind::variable_end:
-      found = "\"}}\"";
-      break;
-    case Kind::string:
-      found = "a string";
-      break;
-    case Kind::number:
-      found = "a number";
-      break;
-    case Kind::data:
-    case Kind::variable_begin:
-    case Kind::block_begin:
-      found = "text or a new tag";
-      break;
-    default:
-      found = "\"" + printable(token.text) + "\"";
-  }
-  error(ErrorKind::bad_file, "expected {}, found {}", wanted, found);
-}
-
-bool Parser::skip_op(std::string_view op) {
-  if (!is_op(op)) return false;
-  skip();
-  return true;
-}
-
-bool Parser::skip_name(std::string_view name) {
-  if (!is_name(name)) return false;
-  skip();
-  return true;
-}
-
-void Parser::expect_op(std::string_view op) {
-  if (!skip_op(op)) unexpected(fmt::format("\"{}\"", op));
-}
-
-void Parser::expect_name(std::string_view name) {
-  if (!skip_name(name)) unexpected(fmt::format("\"{}\"", name));
-}
-
-void Parser::expect_kind(Kind kind, std::string_view wanted) {
-  if (current().kind != kind) unexpected(wanted);
-  skip();
-}
-
-std::string Parser::expect_identifier() {
-  if (current().kind != Kind::name) unexpected("a name");
-  return take().text;
-}
-
 // ---- Operators, loosest first
 
 ExprPtr Parser::expression(bool conditional) {

@@ -96,8 +96,8 @@ std::string float_repr(double value) {
   if (exponent < 0) return out + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
   if (count <= exponent + 1)
     return out + digits + std::string(static_cast<std::size_t>(exponent + 1 - count), '0') + ".0";
-  return out + digits.substr(0, static_cast<std::size_t>(exponent + 1)) + "." +
-         digits.substr(static_cast<std::size_t>(exponent + 1));
+  const std::size_t whole = static_cast<std::size_t>(exponent) + 1;
+  return out + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
 void append_str(TextBuilder& out, const Value& value) {
@@ -253,7 +253,7 @@ void append_json_dict(TextBuilder& out, const Value& value, const JsonStyle& sty
   std::iota(places.begin(), places.end(), std::size_t{0});
   if (style.sort_keys) {
     std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
-      return order(out.budget(), entries[a].first, entries[b].first, "<") < 0;
+      return std::is_lt(order(out.budget(), entries[a].first, entries[b].first, "<"));
     });
   }
   out.append("{");

@@ -59,7 +59,7 @@ std::vector<Value> sorted_by(Interp& interp, const std::vector<Value>& values, c
   std::vector<std::size_t> places(values.size());
   for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
   std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
-    return order(interp.budget(), keys[reverse ? b : a], keys[reverse ? a : b], "<") < 0;
+    return std::is_lt(order(interp.budget(), keys[reverse ? b : a], keys[reverse ? a : b], "<"));
   });
   std::vector<Value> out;
   out.reserve(values.size());
@@ -84,6 +84,7 @@ Value sort_filter(Interp& interp, const Value& input, const CallArgs& args) {
   std::vector<Value> keys;
   for (const Value& value : values) {
     std::vector<Value> key;
+    key.reserve(getters.size());
     for (const Getter& getter : getters) key.push_back(getter(value));
     keys.push_back(Value::list(std::move(key)));
   }
@@ -113,6 +114,7 @@ Value groupby_filter(Interp& interp, const Value& input, const CallArgs& args) {
   const Getter plain(interp, p.need(0), false, p.get(1, nullptr));
   const std::vector<Value> values = iterate(interp.budget(), input);
   std::vector<Value> keys;
+  keys.reserve(values.size());
   for (const Value& value : values) keys.push_back(getter(value));
   std::vector<Value> groups, group;
   std::optional<Value> key;
@@ -159,7 +161,7 @@ Value extreme(Interp& interp, const Value& input, const CallArgs& args, bool lar
   for (std::size_t i = 1; i < values.size(); ++i) {
     Value key = getter(values[i]);
     const auto ordering = order(interp.budget(), key, best_key, largest ? ">" : "<");
-    if (!(largest ? ordering > 0 : ordering < 0)) continue;
+    if (!(largest ? std::is_gt(ordering) : std::is_lt(ordering))) continue;
     best = &values[i];
     best_key = std::move(key);
   }

@@ -1,4 +1,4 @@
-// Statements: text, {{ output }} and {% tags %}.
+// Statements: text, {{ output }} and {% tags %}; and the parser's way with tokens.
 #include <algorithm>
 #include <array>
 
@@ -24,6 +24,70 @@ Tree Parser::run() {
   }
   return std::move(tree_);
 }
+
+// ---- Tokens
+
+void Parser::unexpected(std::string_view wanted) const {
+  const Token& token = current();
+  std::string found;
+  switch (token.kind) {
+    case Kind::end:
+      found = "the end of the template";
+      break;
+    case Kind::block_end:
+      found = "\"%}\"";
+      break;
+    case Kind::variable_end:
+      found = "\"}}\"";
+      break;
+    case Kind::string:
+      found = "a string";
+      break;
+    case Kind::number:
+      found = "a number";
+      break;
+    case Kind::data:
+    case Kind::variable_begin:
+    case Kind::block_begin:
+      found = "text or a new tag";
+      break;
+    default:
+      found = "\"" + printable(token.text) + "\"";
+  }
+  error(ErrorKind::bad_file, "expected {}, found {}", wanted, found);
+}
+
+bool Parser::skip_op(std::string_view op) {
+  if (!is_op(op)) return false;
+  skip();
+  return true;
+}
+
+bool Parser::skip_name(std::string_view name) {
+  if (!is_name(name)) return false;
+  skip();
+  return true;
+}
+
+void Parser::expect_op(std::string_view op) {
+  if (!skip_op(op)) unexpected(fmt::format("\"{}\"", op));
+}
+
+void Parser::expect_name(std::string_view name) {
+  if (!skip_name(name)) unexpected(fmt::format("\"{}\"", name));
+}
+
+void Parser::expect_kind(Kind kind, std::string_view wanted) {
+  if (current().kind != kind) unexpected(wanted);
+  skip();
+}
+
+std::string Parser::expect_identifier() {
+  if (current().kind != Kind::name) unexpected("a name");
+  return take().text;
+}
+
+// ---- Statements
 
 // Statements up to one of the end words (which stays the current token), or the end of the template without
 // any.
@@ -130,7 +194,8 @@ namespace {
 
 bool assigns(const Target& target, Symbol symbol) {
   if (!target.is_tuple) return target.symbol == symbol;
-  return std::any_of(target.parts.begin(), target.parts.end(), [&](const Target& part) { return assigns(part, symbol); });
+  return std::any_of(target.parts.begin(), target.parts.end(),
+                     [&](const Target& part) { return assigns(part, symbol); });
 }
 
 }  // namespace
@@ -139,7 +204,8 @@ Stmt Parser::for_statement() {
   Stmt made;
   made.kind = Stmt::Kind::loop;
   made.targets.push_back(target(false));
-  if (assigns(made.targets[0], tree_.loop)) error(ErrorKind::bad_file, "\"loop\" cannot be a loop's own variable");
+  if (assigns(made.targets[0], tree_.loop))
+    error(ErrorKind::bad_file, "\"loop\" cannot be a loop's own variable");
   expect_name("in");
   made.exprs.push_back(tuple(false, false));
   made.exprs.push_back(skip_name("if") ? expression() : nullptr);

@@ -119,19 +119,19 @@ bool not_equal(Interp& interp, const Value& input, const CallArgs& args) {
 }
 
 bool less(Interp& interp, const Value& input, const CallArgs& args) {
-  return order(interp.budget(), input, Params("lt", args, {"other"}).need(0), "<") < 0;
+  return std::is_lt(order(interp.budget(), input, Params("lt", args, {"other"}).need(0), "<"));
 }
 
 bool less_equal(Interp& interp, const Value& input, const CallArgs& args) {
-  return order(interp.budget(), input, Params("le", args, {"other"}).need(0), "<=") <= 0;
+  return std::is_lteq(order(interp.budget(), input, Params("le", args, {"other"}).need(0), "<="));
 }
 
 bool greater(Interp& interp, const Value& input, const CallArgs& args) {
-  return order(interp.budget(), input, Params("gt", args, {"other"}).need(0), ">") > 0;
+  return std::is_gt(order(interp.budget(), input, Params("gt", args, {"other"}).need(0), ">"));
 }
 
 bool greater_equal(Interp& interp, const Value& input, const CallArgs& args) {
-  return order(interp.budget(), input, Params("ge", args, {"other"}).need(0), ">=") >= 0;
+  return std::is_gteq(order(interp.budget(), input, Params("ge", args, {"other"}).need(0), ">="));
 }
 
 }  // namespace

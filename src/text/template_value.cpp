@@ -161,7 +161,7 @@ Value make_dict(Dict dict) {
 Value Value::dict(std::vector<std::pair<std::string, Value>> entries) {
   Dict made;
   made.reserve(entries.size());
-  for (auto& [key, value] : entries) made.put(Value(std::move(key)), std::move(value));
+  for (auto& entry : entries) made.put(Value(std::move(entry.first)), std::move(entry.second));
   return make_dict(std::move(made));
 }
 
@@ -232,7 +232,9 @@ Value Value::get(std::string_view key) const {
   return found == nullptr ? Value() : *found;
 }
 
-void Value::set(std::string_view key, Value value) { put(Value(key), std::move(value)); }
+void Value::set(std::string_view key, Value value) {
+  put(Value(key), std::move(value));
+}
 
 void Value::put(Value key, Value value) {
   if (kind_ != Kind::dict) wrong_kind(*this, "a dict");
@@ -300,7 +302,7 @@ bool KeyLess::operator()(const Value& a, const Value& b) const {
       };
       return !is_nan(a) && is_nan(b);
     }
-    return order < 0;
+    return std::is_lt(order);
   }
   if (a.is_string()) return a.text().bytes() < b.text().bytes();
   if (a.is_none() || a.is_undefined()) return false;
@@ -347,7 +349,9 @@ void Dict::put(Value key, Value value) {
   }
 }
 
-Value Object::attribute(const Value& /*self*/, std::string_view /*name*/) { return {}; }
+Value Object::attribute(const Value& /*self*/, std::string_view /*name*/) {
+  return {};
+}
 
 std::string_view type_name(const Value& value) {
   switch (value.kind()) {

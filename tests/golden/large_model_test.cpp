@@ -92,6 +92,9 @@ std::uint64_t resident_bytes() {
 class LargeModel : public testing::Test {
  protected:
   void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "resident memory is the sanitizer's here";
+#endif
     folder_ = std::filesystem::temp_directory_path() /
               (std::string("ponder-9b-") + testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::remove_all(folder_);
@@ -101,7 +104,9 @@ class LargeModel : public testing::Test {
     data_bytes_ = header.data_bytes();
     if (!header.write(folder_ / "model.safetensors")) GTEST_SKIP() << "no room for a sparse file of 18 GB";
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override {
+    std::filesystem::remove_all(folder_);
+  }
 
   // A machine with this much memory.
   MemoryBudgetSources machine(std::uint64_t gib) const {

@@ -146,6 +146,7 @@ RC_GTEST_PROP(TemplateTrust, CutsOfMixedTextStayAligned, ()) {
   const auto pieces = *rc::gen::container<std::vector<std::pair<std::string, bool>>>(rc::gen::pair(
       rc::gen::element<std::string>("a", "é", "中b", "😀", " ", "xy", "", "\n"), rc::gen::arbitrary<bool>()));
   std::vector<Segment> segments;
+  segments.reserve(pieces.size());
   for (const auto& [text, trusted] : pieces) segments.push_back({text, trusted});
   const Value mixed = Value::mixed(segments);
   const Value context =

@@ -20,11 +20,12 @@ int rotary_half(const Config& c) {
 
 // Floats of one row that the largest block needs besides x and h; see the take() calls of the blocks.
 std::size_t scratch_floats(const Config& c) {
-  const auto delta =
-      static_cast<std::size_t>(2 * c.conv_dim() + 2 * c.value_dim() + 2 * c.linear_num_value_heads);
-  const auto attention =
-      static_cast<std::size_t>((3 * c.num_attention_heads + 2 * c.num_key_value_heads) * c.head_dim);
-  const auto mlp = static_cast<std::size_t>(2 * c.intermediate_size);
+  const auto wide = [](int n) { return static_cast<std::size_t>(n); };
+  const std::size_t delta =
+      2 * wide(c.conv_dim()) + 2 * wide(c.value_dim()) + 2 * wide(c.linear_num_value_heads);
+  const std::size_t attention =
+      (3 * wide(c.num_attention_heads) + 2 * wide(c.num_key_value_heads)) * wide(c.head_dim);
+  const std::size_t mlp = 2 * wide(c.intermediate_size);
   return std::max({delta, attention, mlp}) + 8 * kLine;  // take() rounds each piece up to a line
 }
 
