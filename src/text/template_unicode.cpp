@@ -1,6 +1,7 @@
 #include "text/template_unicode.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 #include <utf8proc.h>
@@ -248,7 +249,18 @@ void encode(std::string& out, char32_t value) {
 
 std::size_t count_code_points(std::string_view text) {
   std::size_t count = 0;
-  for (std::size_t at = 0; at < text.size(); ++count) at += decode(text, at).bytes;
+  for (std::size_t at = 0; at < text.size(); ++count) {
+    // Eight ASCII bytes at a time: most text, most of the time.
+    std::uint64_t word = 0;
+    while (text.size() - at >= sizeof word) {
+      std::memcpy(&word, text.data() + at, sizeof word);
+      if ((word & 0x8080808080808080U) != 0) break;
+      at += sizeof word;
+      count += sizeof word;
+    }
+    if (at == text.size()) break;
+    at += decode(text, at).bytes;
+  }
   return count;
 }
 

@@ -248,6 +248,22 @@ TEST(TemplateGuard, NestedValuesAreLimitedAndTakenApartSafely) {
   expect_failure("{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}", ErrorKind::too_large, "nested");
 }
 
+// Rings a template ties are untied at the end: what they held is let go of.
+TEST(TemplateGuard, NothingIsHeldAfterARendering) {
+  const Value held = Value::list({1, 2});
+  const Value context = Value::dict({{"v", held}});
+  const long before = held.cell().use_count();
+  for (const std::string ring :
+       {"{% set ns = namespace(v=v) %}{% set ns.me = ns %}", "{% set x = v %}{% macro m() %}{% endmacro %}",
+        "{% for i in v %}{{ loop.changed(loop, v) }}{% endfor %}",
+        "{% set x = v %}{% for i in v recursive %}{% set l = loop %}{% endfor %}",
+        "{% macro m() %}{{ caller() }}{% endmacro %}{% call m() %}{% set y = v %}{% endcall %}",
+        "{% set x = v %}{% macro m() %}{% endmacro %}{{ 1 + none }}"}) {
+    outcome(ring, context);
+    EXPECT_EQ(held.cell().use_count(), before) << ring;
+  }
+}
+
 TEST(TemplateGuard, LimitsAreTheCallers) {
   const RenderLimits small{.max_steps = 100, .max_text_bytes = 50};
   EXPECT_EQ(failure("{{ 'a' * 50 }}", Value::dict(), small).kind, ErrorKind::internal);
