@@ -53,8 +53,8 @@ enum class TensorOrder {
   as_given,
 };
 
-// Writes one file: the same tensors and metadata give the same bytes. The data starts at a multiple of 8. The
-// file appears under its name complete or not at all (written beside it, flushed, then renamed). Throws
+// Writes one file: the same tensors and metadata give the same bytes. The data starts at a multiple of 64.
+// The file appears under its name complete or not at all (written beside it, flushed, then renamed). Throws
 // invalid_input for tensors that no valid file can hold, bad_file when the disk refuses.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorData> tensors,
                        const std::map<std::string, std::string>& metadata = {{"format", "pt"}},

@@ -15,6 +15,8 @@
 namespace ponder::formats {
 namespace {
 
+constexpr std::size_t kDataAlignment = 64;  // a cache line: packed weights are used where they are mapped
+
 namespace fs = std::filesystem;
 
 std::string quoted(const std::string& text) {
@@ -88,7 +90,8 @@ std::string header_text(std::span<const TensorData> tensors, std::span<const std
     at += tensor.bytes.size();
   }
   text += '}';
-  text.append((8 - text.size() % 8) % 8, ' ');
+  const std::size_t start = sizeof(std::uint64_t) + text.size();
+  text.append((kDataAlignment - start % kDataAlignment) % kDataAlignment, ' ');
   if (text.size() > max_safetensors_header) {
     fail(ErrorKind::too_large, "a safetensors header of {} bytes is over the limit of {}", text.size(),
          max_safetensors_header);
