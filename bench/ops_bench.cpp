@@ -2,6 +2,8 @@
 // memory bandwidth or of the multiply-add rate that plain loops reach in this very process.
 //
 //   ops_bench [--threads=N] [--isa=NAME] [Google Benchmark's own flags]
+#include "ops_bench.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -18,10 +20,32 @@
 #include "base/aligned_buffer.hpp"
 #include "base/float_types.hpp"
 #include "base/random.hpp"
-#include "cpu/backend.hpp"
 #include "cpu/kernel_choice.hpp"
 
-namespace ponder {
+namespace ponder::bench {
+
+Setting setting;
+
+void report(benchmark::State& state, double bytes, double flops) {
+  const auto rounds = static_cast<double>(state.iterations());
+  using benchmark::Counter;
+  state.counters["GB/s"] = Counter(bytes * rounds / 1e9, Counter::kIsRate);
+  state.counters["read%"] = Counter(100 * bytes * rounds / setting.read_bytes, Counter::kIsRate);
+  state.counters["GFLOPS"] = Counter(flops * rounds / 1e9, Counter::kIsRate);
+  state.counters["fma%"] = Counter(100 * flops * rounds / setting.flops, Counter::kIsRate);
+}
+
+AlignedBuffer<float> random_rows(std::size_t n) {
+  Random rng(2);
+  AlignedBuffer<float> x(n);
+  for (float& v : x) v = static_cast<float>(rng.normal());
+  return x;
+}
+
+void add(const std::string& name, std::function<void(benchmark::State&)> body) {
+  benchmark::RegisterBenchmark(name.c_str(), std::move(body))->UseRealTime()->Unit(benchmark::kMillisecond);
+}
+
 namespace {
 
 using ops::WeightType;
@@ -29,15 +53,6 @@ using ops::WeightType;
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-struct Setting {
-  cpu::InstructionSet isa;
-  std::shared_ptr<ThreadPool> pool;
-  std::unique_ptr<ops::Backend> backend;
-  double read_bytes = 0;  // bytes a second, plain reading of a large buffer
-  double flops = 0;       // float operations a second, multiply-adds that never leave the first-level cache
-};
-Setting setting;
 
 constexpr std::size_t kBufferBytes = std::size_t{512} << 20U;
 
@@ -118,15 +133,6 @@ double measure_arithmetic() {
   return 2.0 * rows * cols * depth * repeats * threads / t;
 }
 
-void report(benchmark::State& state, double bytes, double flops) {
-  const auto rounds = static_cast<double>(state.iterations());
-  using benchmark::Counter;
-  state.counters["GB/s"] = Counter(bytes * rounds / 1e9, Counter::kIsRate);
-  state.counters["read%"] = Counter(100 * bytes * rounds / setting.read_bytes, Counter::kIsRate);
-  state.counters["GFLOPS"] = Counter(flops * rounds / 1e9, Counter::kIsRate);
-  state.counters["fma%"] = Counter(100 * flops * rounds / setting.flops, Counter::kIsRate);
-}
-
 DType dtype_of(WeightType type) {
   switch (type) {
     case WeightType::bf16:
@@ -160,13 +166,6 @@ std::vector<ops::WeightPtr> make_weights(WeightType type, std::int64_t rows, std
   return weights;
 }
 
-AlignedBuffer<float> random_rows(std::size_t n) {
-  Random rng(2);
-  AlignedBuffer<float> x(n);
-  for (float& v : x) v = static_cast<float>(rng.normal());
-  return x;
-}
-
 void bench_linear(benchmark::State& state, WeightType type, std::int64_t out, std::int64_t in, int rows) {
   const auto weights = make_weights(type, out, in);
   const auto x = random_rows(static_cast<std::size_t>(rows * in));
@@ -191,83 +190,7 @@ void bench_argmax(benchmark::State& state, WeightType type, std::int64_t vocabul
   report(state, static_cast<double>(weights[0]->bytes()), 2.0 * static_cast<double>(vocabulary * in) * rows);
 }
 
-// Attention of `rows` new rows behind `past` cached ones, with the 4B model's heads.
-void bench_attention(benchmark::State& state, int past, int rows) {
-  const ops::KvShape kv{4, 256, 256};
-  constexpr int heads = 16;
-  const int total = past + rows, pages = (total + ops::kPageRows - 1) / ops::kPageRows;
-  const std::size_t page_bytes = setting.backend->kv_page_bytes(kv);
-  AlignedBuffer<std::byte> memory(page_bytes * static_cast<std::size_t>(pages));
-  std::vector<std::byte*> page_list;
-  page_list.reserve(static_cast<std::size_t>(pages));
-  for (int p = 0; p < pages; ++p)
-    page_list.push_back(memory.data() + page_bytes * static_cast<std::size_t>(p));
-  const ops::KvPages cache{page_list.data(), 0};
-  const auto kvs = random_rows(static_cast<std::size_t>(total) * 1024);
-  setting.backend->kv_append(kv, cache, 0, 0, total, {kvs.data(), 1024}, {kvs.data(), 1024});
-  const auto q = random_rows(static_cast<std::size_t>(rows) * heads * 256);
-  AlignedBuffer<float> out(q.size());
-  ops::AttentionSegment segment;
-  segment.rows = rows;
-  segment.cache = cache;
-  segment.visible_end = past + 1;
-  ops::AttentionArgs args;
-  args.q = {q.data(), heads * 256};
-  args.q_head_stride = 256;
-  args.out = {out.data(), heads * 256};
-  args.heads = heads;
-  args.kv = kv;
-  args.scale = 1.0F / 16;
-  args.segments = {&segment, 1};
-  for (auto _ : state) setting.backend->attention(args);
-  const double seen = (past + (rows + 1) / 2.0) * rows;
-  report(state, static_cast<double>(page_bytes) * pages, 4.0 * 256 * heads * seen);
-}
-
-// The 4B model's delta rule: 16 key heads, 32 value heads of 128.
-void bench_delta(benchmark::State& state, int rows) {
-  const ops::DeltaShape shape{16, 32, 128, 128};
-  constexpr std::int64_t width = 16 * 128 * 2 + 32 * 128;
-  const auto qkv = random_rows(static_cast<std::size_t>(rows * width));
-  const auto ab = random_rows(static_cast<std::size_t>(rows) * 32);
-  const std::vector<float> rate(32, 1.0F), bias(32, 0.5F);
-  AlignedBuffer<float> out(static_cast<std::size_t>(rows) * 32 * 128);
-  AlignedBuffer<float> memory(ops::DeltaStateLayout(shape).floats);
-  ops::DeltaSegment segment{0, rows, 0, memory.data()};
-  ops::DeltaArgs args;
-  args.shape = shape;
-  args.qkv = {qkv.data(), width};
-  args.a = {ab.data(), 32};
-  args.b = {ab.data(), 32};
-  args.rate = rate.data();
-  args.dt_bias = bias.data();
-  args.out = {out.data(), 32 * 128};
-  for (auto _ : state) {
-    args.segments = {&segment, 1};
-    setting.backend->delta_rule(args);
-    segment.position += rows;
-  }
-  const double steps = static_cast<double>(rows) * 32;
-  report(state, static_cast<double>(memory.bytes()), steps * 128 * 128 * 6);
-  state.counters["rows/s"] =
-      benchmark::Counter(static_cast<double>(state.iterations()) * rows, benchmark::Counter::kIsRate);
-}
-
-void bench_silu(benchmark::State& state, int rows) {
-  constexpr int cols = 9216;
-  // silu(x) is x here and the factor one: values stay put however often the operation runs in place.
-  AlignedBuffer<float> gate(static_cast<std::size_t>(rows) * cols), up(gate.size());
-  std::fill(gate.begin(), gate.end(), 50.0F);
-  std::fill(up.begin(), up.end(), 1.0F);
-  for (auto _ : state) setting.backend->silu_mul({gate.data(), cols}, {up.data(), cols}, rows, cols);
-  report(state, 12.0 * rows * cols, 0);
-}
-
 void register_all() {
-  using benchmark::RegisterBenchmark;
-  const auto add = [](const std::string& name, auto body) {
-    RegisterBenchmark(name.c_str(), body)->UseRealTime()->Unit(benchmark::kMillisecond);
-  };
   for (const WeightType type : {WeightType::bf16, WeightType::f32, WeightType::f16, WeightType::f8_e4m3}) {
     const std::string tag(ops::weight_type_name(type));
     for (const int rows : {1, 4, 16, 256}) {
@@ -282,16 +205,7 @@ void register_all() {
     add(fmt::format("argmax/bf16/98304x2560/rows:{}", rows),
         [=](benchmark::State& s) { bench_argmax(s, WeightType::bf16, 98304, 2560, rows); });
   }
-  for (const int rows : {1, 16, 256}) {
-    add(fmt::format("attention/2048/rows:{}", rows),
-        [=](benchmark::State& s) { bench_attention(s, 2048, rows); });
-  }
-  for (const int rows : {1, 4, 16, 512}) {
-    add(fmt::format("delta/rows:{}", rows), [=](benchmark::State& s) { bench_delta(s, rows); });
-  }
-  for (const int rows : {1, 256}) {
-    add(fmt::format("silu_mul/9216/rows:{}", rows), [=](benchmark::State& s) { bench_silu(s, rows); });
-  }
+  register_sequence_ops();
 }
 
 // Takes --threads and --isa out of the arguments.
@@ -316,10 +230,10 @@ void read_own_flags(int& argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace ponder
+}  // namespace ponder::bench
 
 int main(int argc, char** argv) {
-  using namespace ponder;
+  using namespace ponder::bench;
   try {
     read_own_flags(argc, argv);
   } catch (const std::exception& error) {

@@ -12,30 +12,39 @@
 namespace ponder::cpu {
 
 std::unique_ptr<ops::Backend> make_cpu_backend(const CpuBackendOptions& options) {
-  const CpuFeatures features = detect_cpu_features();
+  const CpuFeatures features = options.features.value_or(detect_cpu_features());
   const InstructionSet isa = options.isa.value_or(best(features));
   require_instruction_set(isa, features);
-  return std::make_unique<CpuBackend>(isa, kernels_for(isa), options);
+  return std::make_unique<CpuBackend>(isa, features, options);
 }
 
-CpuBackend::CpuBackend(InstructionSet isa, const KernelTable& kernels, const CpuBackendOptions& options)
-    : kernels_(kernels),
+CpuBackend::CpuBackend(InstructionSet isa, const CpuFeatures& features, const CpuBackendOptions& options)
+    : kernels_(kernels_for(isa)),
+      packed_kernels_(packed_kernels_for(isa, features)),
+      bf16_kernels_(bf16_kernels_for(isa, features)),
       isa_(isa),
       pool_(options.pool != nullptr ? options.pool : std::make_shared<ThreadPool>(1)),
       activations_(options.activations),
       thread_reason_(options.thread_reason),
-      scratch_(static_cast<std::size_t>(pool_->size())) {}
+      scratch_(static_cast<std::size_t>(pool_->size())),
+      inputs_(kernels_, packed_kernels_, bf16_kernels_, activations_) {}
 
 std::string CpuBackend::describe() const {
   std::string line =
       fmt::format("cpu {}, {} thread{}", name(isa_), pool_->size(), pool_->size() == 1 ? "" : "s");
   if (!thread_reason_.empty()) line += fmt::format(" ({})", thread_reason_);
   if (activations_ == ops::ActivationType::bf16) line += ", bf16 inputs to products";
+  if (activations_ == ops::ActivationType::native) line += ", inputs to products rounded to suit the weights";
   return line;
 }
 
 ops::WeightPtr CpuBackend::make_weight(const ops::WeightData& data, ops::WeightType type) {
-  return std::make_shared<CpuWeight>(data, type);
+  return std::make_shared<CpuWeight>(data, type, *pool_);
+}
+
+ops::WeightPtr CpuBackend::make_random_weight(std::int64_t rows, std::int64_t cols, ops::WeightType type,
+                                              std::uint64_t seed) {
+  return std::make_shared<CpuWeight>(rows, cols, type, seed, *pool_);
 }
 
 void CpuBackend::reserve(std::size_t floats) {

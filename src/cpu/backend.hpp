@@ -14,6 +14,8 @@ namespace ponder::cpu {
 struct CpuBackendOptions {
   // Nothing: the best this machine has.
   std::optional<InstructionSet> isa = {};
+  // Nothing: what this machine has. Fewer switch off what instruction sets may use on top of themselves.
+  std::optional<CpuFeatures> features = {};
   // Null: the calling thread alone.
   std::shared_ptr<ThreadPool> pool = {};
   ops::ActivationType activations = ops::ActivationType::f32;

@@ -12,14 +12,26 @@ using namespace ops;  // this room implements ops' vocabulary
 namespace {
 
 static_assert(static_cast<int>(WeightType::f32) == 0 && static_cast<int>(WeightType::bf16) == 1 &&
-              static_cast<int>(WeightType::f16) == 2 && static_cast<int>(WeightType::f8_e4m3) == 3);
+              static_cast<int>(WeightType::f16) == 2 && static_cast<int>(WeightType::f8_e4m3) == 3 &&
+              static_cast<int>(WeightType::q8) == 4 && static_cast<int>(WeightType::q4) == 5 &&
+              static_cast<int>(WeightType::q4tp) == 6);
+static_assert(kPackedRows == kBlockRows && kPackedGroup == kQuantGroup);
+
+int row_kind(WeightType type) {
+  return static_cast<int>(type);
+}
+int packed_kind(WeightType type) {
+  return static_cast<int>(type) - static_cast<int>(WeightType::q8);
+}
 
 constexpr std::int64_t kTaskBytes = 256 * 1024;  // weights a task reads: long streams, still many tasks
-constexpr std::int64_t kRowGranule = 4;          // the kernels' tile height
+constexpr std::int64_t kRowGranule = 4;          // the row-major kernels' tile height
+constexpr std::int64_t kPrefetchBytes = 4096;    // ahead in a stream of packed weights
 
-// Weight rows cut into tasks. Many input rows want whole panels: each panel reads all of them again.
-WorkSplit split_rows(std::int64_t rows, std::int64_t row_bytes, bool panels) {
-  return split_by_bytes(rows, row_bytes, panels ? kPanelRows : kRowGranule, kTaskBytes);
+// Weight rows cut into tasks. Many input rows in float want whole panels: each panel reads all of them again.
+WorkSplit split_rows(std::int64_t rows, const CpuWeight& w, const LinearInput& input) {
+  const std::int64_t granule = w.layout() != nullptr ? kBlockRows : input.panel ? kPanelRows : kRowGranule;
+  return split_by_bytes(rows, w.row_bytes(), granule, kTaskBytes);
 }
 
 bool is_banned(const std::uint64_t* banned, std::int64_t id) {
@@ -51,79 +63,150 @@ void CpuBackend::embed(const Weight& table, std::span<const std::int32_t> ids, R
            w.rows());
     }
   }
-  const auto kernel = kernels_.embed[static_cast<int>(w.type())];
   for_rows(static_cast<int>(ids.size()), w.cols(), [&](int r) {
     const std::int32_t id = ids[static_cast<std::size_t>(r)];
-    const float* scale = w.scale(id);
-    kernel(w.row(id), w.cols(), scale == nullptr ? 1.0F : *scale, out[r]);
-  });
-}
-
-CpuBackend::ProductInput CpuBackend::product_input(ConstRows x, int rows, std::int64_t cols) {
-  const bool round = activations_ == ActivationType::bf16, many = rows > kernels_.few_rows;
-  if (!round && !many) return {x, cols, rows, false};
-  const std::int64_t col_blocks = (cols + kPanelCols - 1) / kPanelCols;
-  const Rows copy{nullptr, col_blocks * kPanelCols};
-  const auto needed = static_cast<std::size_t>(rows) * static_cast<std::size_t>(copy.stride);
-  if (input_.size() < needed) input_ = AlignedBuffer<float>(needed, Fill::none, HugePages::yes);
-  const ProductInput input{{input_.data(), copy.stride}, cols, rows, many};
-  for_rows(rows, 2 * cols, [&](int r) {
-    // A packed row's column blocks lie apart by the rows of its block.
-    const int first = many ? r / kPanelInputs * kPanelInputs : r;
-    const std::int64_t block_rows = many ? std::min(kPanelInputs, rows - first) : 1;
-    float* out = input_.data() + first * copy.stride + std::int64_t{r - first} * kPanelCols;
-    for (std::int64_t k = 0; k < cols; k += kPanelCols, out += block_rows * kPanelCols) {
-      const std::int64_t n = std::min<std::int64_t>(kPanelCols, cols - k);
-      if (round) {
-        kernels_.round_bf16(x[r] + k, n, out);
-      } else {
-        std::copy_n(x[r] + k, n, out);
-      }
-      std::fill(out + n, out + kPanelCols, 0.0F);
+    if (w.layout() != nullptr) {
+      w.layout()->read_values(w.packed().data(), id, out[r]);
+      return;
     }
+    const float* scale = w.scale(id);
+    kernels_.embed[row_kind(w.type())](w.row(id), w.cols(), scale == nullptr ? 1.0F : *scale, out[r]);
   });
-  return input;
 }
 
-// Input rows from `first` on times the weight rows of `range`: all that fit one call of a kernel.
-void CpuBackend::multiply(const CpuWeight& w, RowRange range, const ProductInput& input, int block,
-                          LinearBlock out, int worker) {
-  const int first = block * kPanelInputs;
-  out.w = w.row(range.begin);
-  out.w_rows = range.end - range.begin;
-  out.cols = w.cols();
-  out.scale = w.scale(range.begin);
-  out.x = input.x[first];
-  out.x_stride = input.x.stride;
-  out.x_rows = std::min(kPanelInputs, input.rows - first);
-  out.scratch = scratch(worker);
-  const int type = static_cast<int>(w.type());
-  (input.packed ? kernels_.linear_panel : kernels_.linear)[type](out);
+// Weight rows `range` times the block-th rows of the input.
+void CpuBackend::multiply(const CpuWeight& w, RowRange range, const LinearInput& input, int block,
+                          const ProductOut& out, int worker) {
+  const int first = block * input.block_rows;
+  switch (input.form) {
+    case InputForm::rows:
+    case InputForm::rounded_rows: {
+      LinearBlock b{};
+      b.w = w.row(range.begin);
+      b.w_rows = range.end - range.begin;
+      b.cols = w.cols();
+      b.scale = w.scale(range.begin);
+      b.x = static_cast<const float*>(input.data) + first * input.stride;
+      b.x_stride = input.stride;
+      b.x_rows = input.rows_of(block);
+      b.bias = out.bias;
+      b.y = out.y.data;
+      b.y_stride = out.y.stride;
+      b.accumulate = out.accumulate;
+      b.scratch = scratch(worker);
+      (input.panel ? kernels_.linear_panel : kernels_.linear)[row_kind(w.type())](b);
+      return;
+    }
+    case InputForm::bf16: {
+      Bf16Product p{};
+      p.w = reinterpret_cast<const std::uint16_t*>(w.row(range.begin));
+      p.w_rows = range.end - range.begin;
+      p.cols = w.cols();
+      p.x = static_cast<const std::uint16_t*>(input.data) + first * input.stride;
+      p.x_stride = input.stride;
+      p.x_rows = input.rows_of(block);
+      p.bias = out.bias;
+      p.y = out.y.data;
+      p.y_stride = out.y.stride;
+      p.accumulate = out.accumulate;
+      p.scratch = scratch(worker);
+      bf16_kernels_->product(p);
+      return;
+    }
+    case InputForm::padded_rows:
+    case InputForm::int8:
+      multiply_packed(w, range, input, block, out);
+      return;
+  }
+}
+
+void CpuBackend::multiply_packed(const CpuWeight& w, RowRange range, const LinearInput& input, int block,
+                                 const ProductOut& out) const {
+  PackedProduct p{};
+  p.w = w.block_of_row(range.begin);
+  p.block_bytes = static_cast<std::int64_t>(w.layout()->block_bytes);
+  p.w_rows = range.end - range.begin;
+  p.groups = w.layout()->groups;
+  p.prefetch = kPrefetchBytes;
+  p.bias = out.bias;
+  p.y_stride = out.y.stride;
+  p.accumulate = out.accumulate;
+  const int first = block * input.block_rows, rows = input.rows_of(block), kind = packed_kind(w.type());
+  if (input.form == InputForm::padded_rows) {
+    p.x = static_cast<const float*>(input.data) + first * input.stride;
+    p.x_stride = input.stride;
+    p.x_rows = rows;
+    p.y = out.y.data;
+    packed_kernels_.product[kind](p);
+    return;
+  }
+  for (int r = 0; r < rows; r += kInputTile) {
+    p.x = static_cast<const std::int8_t*>(input.data) + (first + r) / kInputTile * input.stride;
+    p.x_rows = std::min(kInputTile, rows - r);
+    p.y = out.y[r];
+    packed_kernels_.dot[kind](p);
+  }
 }
 
 void CpuBackend::linear(std::span<const LinearOut> outs, ConstRows x, int rows) {
   if (rows <= 0 || outs.empty()) return;
-  const ProductInput input = product_input(x, rows, own(*outs.front().weight).cols());
-  reserve(kLinearScratchFloats);
+  inputs_.start(x, rows, own(*outs.front().weight).cols());
+  reserve(kProductScratchFloats);
   plans_.clear();
   int tasks = 0;
   for (const LinearOut& out : outs) {
     const CpuWeight& w = own(*out.weight);
-    plans_.push_back({split_rows(w.rows(), w.row_bytes(), input.packed), tasks});
+    const LinearInput& input = inputs_.get(inputs_.form_for(w), *pool_);
+    plans_.push_back({&w, &input, split_rows(w.rows(), w, input), tasks});
     tasks += plans_.back().split.tasks * input.blocks();
   }
   pool_->run(tasks, [&](int task, int worker) {
     std::size_t m = plans_.size() - 1;
     while (plans_[m].first_task > task) --m;
+    const LinearPlan& plan = plans_[m];
     const LinearOut& out = outs[m];
-    const int at = task - plans_[m].first_task, block = at % input.blocks();
-    const RowRange range = plans_[m].split.range(at / input.blocks());
-    LinearBlock b{};
-    b.bias = out.bias == nullptr ? nullptr : out.bias + range.begin;
-    b.y = out.y[std::int64_t{block} * kPanelInputs] + range.begin;
-    b.y_stride = out.y.stride;
-    b.accumulate = out.accumulate;
-    multiply(own(*out.weight), range, input, block, b, worker);
+    const int at = task - plan.first_task, block = at % plan.input->blocks();
+    const RowRange range = plan.split.range(at / plan.input->blocks());
+    const float* bias = out.bias == nullptr ? nullptr : out.bias + range.begin;
+    const Rows y{out.y[std::int64_t{block} * plan.input->block_rows] + range.begin, out.y.stride};
+    multiply(*plan.weight, range, *plan.input, block, {y, bias, out.accumulate}, worker);
+  });
+}
+
+// A task multiplies the same rows of both matrices; the second product waits in scratch for its gate.
+void CpuBackend::gated_linear(const Weight& gate, const Weight& up, ConstRows x, int rows, Rows y) {
+  if (rows <= 0) return;
+  const CpuWeight& g = own(gate);
+  const CpuWeight& u = own(up);
+  if (g.rows() != u.rows() || g.cols() != u.cols()) {
+    fail(ErrorKind::internal, "a gate of {} x {} over {} x {}", g.rows(), g.cols(), u.rows(), u.cols());
+  }
+  if (g.type() != u.type()) {
+    const std::size_t needed = static_cast<std::size_t>(rows) * static_cast<std::size_t>(u.rows());
+    if (raised_.size() < needed) raised_ = AlignedBuffer<float>(needed, Fill::none, HugePages::yes);
+    const Rows raised{raised_.data(), u.rows()};
+    const LinearOut outs[] = {{&gate, nullptr, y, false}, {&up, nullptr, raised, false}};
+    linear(outs, x, rows);
+    silu_mul(y, raised, rows, static_cast<int>(u.rows()));
+    return;
+  }
+  inputs_.start(x, rows, g.cols());
+  const LinearInput& input = inputs_.get(inputs_.form_for(g), *pool_);
+  constexpr std::int64_t max_range = 128;
+  WorkSplit split = split_rows(g.rows(), g, input);
+  if (split.rows_per_task > max_range) split = split_by_bytes(g.rows(), 1, max_range, max_range);
+  reserve(kProductScratchFloats +
+          static_cast<std::size_t>(std::min(rows, input.block_rows)) * static_cast<std::size_t>(max_range));
+  pool_->run(split.tasks * input.blocks(), [&](int task, int worker) {
+    const int block = task % input.blocks();
+    const RowRange range = split.range(task / input.blocks());
+    const Rows out{y[std::int64_t{block} * input.block_rows] + range.begin, y.stride};
+    const Rows other{scratch(worker) + kProductScratchFloats, max_range};
+    multiply(g, range, input, block, {out, nullptr, false}, worker);
+    multiply(u, range, input, block, {other, nullptr, false}, worker);
+    for (int r = 0; r < input.rows_of(block); ++r) {
+      kernels_.silu_mul(out[r], other[r], range.end - range.begin);
+    }
   });
 }
 
@@ -135,11 +218,13 @@ void CpuBackend::masked_argmax(ConstRows x, int rows, const Weight& head, std::i
   if (limit > w.rows())
     fail(ErrorKind::internal, "argmax over {} ids of a head with {} rows", limit, w.rows());
   if (rows <= 0) return;
-  const ProductInput input = product_input(x, rows, w.cols());
-  constexpr std::int64_t max_block = 256;
-  WorkSplit split = split_rows(std::max<std::int64_t>(limit, 0), w.row_bytes(), input.packed);
-  if (split.rows_per_task > max_block) split = split_by_bytes(limit, 1, max_block, max_block);
-  reserve(kLinearScratchFloats + static_cast<std::size_t>(kPanelInputs * max_block));
+  inputs_.start(x, rows, w.cols());
+  const LinearInput& input = inputs_.get(inputs_.form_for(w), *pool_);
+  constexpr std::int64_t max_range = 256;
+  WorkSplit split = split_rows(std::max<std::int64_t>(limit, 0), w, input);
+  if (split.rows_per_task > max_range) split = split_by_bytes(limit, 1, max_range, max_range);
+  reserve(kProductScratchFloats +
+          static_cast<std::size_t>(std::min(rows, input.block_rows)) * static_cast<std::size_t>(max_range));
   const std::size_t candidates = static_cast<std::size_t>(pool_->size()) * static_cast<std::size_t>(rows);
   if (candidates_.size() < candidates) candidates_ = AlignedBuffer<Candidate>(candidates);
   std::fill_n(candidates_.data(), candidates, Candidate{-1, 0.0F});
@@ -150,14 +235,11 @@ void CpuBackend::masked_argmax(ConstRows x, int rows, const Weight& head, std::i
   pool_->run(split.tasks, [&](int task, int worker) {
     const RowRange range = split.range(task);
     const std::int64_t ids_here = range.end - range.begin;
-    LinearBlock b{};
-    b.y = scratch(worker) + kLinearScratchFloats;
-    b.y_stride = ids_here;
+    const Rows logits{scratch(worker) + kProductScratchFloats, ids_here};
     for (int block = 0; block < input.blocks(); ++block) {
-      multiply(w, range, input, block, b, worker);
-      const int first = block * kPanelInputs;
-      for (int r = first; r < std::min(rows, first + kPanelInputs); ++r) {
-        scan(best_of(worker)[r], b.y + (r - first) * ids_here, range.begin, ids_here, banned);
+      multiply(w, range, input, block, {logits, nullptr, false}, worker);
+      for (int r = 0; r < input.rows_of(block); ++r) {
+        scan(best_of(worker)[block * input.block_rows + r], logits[r], range.begin, ids_here, banned);
       }
     }
   });

@@ -63,6 +63,13 @@ namespace {
 // The newest kernel - 1 inputs of channels [c, c + count), out of the old ones and the rows just seen.
 void advance_inputs(const ConvArgs& args, const ConvSegment& segment, std::int64_t c, std::int64_t count) {
   const int past = args.kernel - 1;
+  if (segment.hold) {
+    for (int r = 0; r < segment.rows; ++r) {
+      std::copy_n(args.x[segment.first_row + r] + c, count,
+                  segment.state + std::int64_t{past + r} * args.channels + c);
+    }
+    return;
+  }
   for (int i = 0; i < past; ++i) {
     const int from = i + segment.rows;  // counted from the oldest input held
     const float* source = from < past ? segment.state + std::int64_t{from} * args.channels
@@ -73,38 +80,50 @@ void advance_inputs(const ConvArgs& args, const ConvSegment& segment, std::int64
 
 }  // namespace
 
+// Tasks are blocks of rows and channels. Rows see only inputs, so blocks are independent; the state moves on
+// with a segment's only block of rows, or when all are through.
 void CpuBackend::causal_conv(const ConvArgs& args) {
-  constexpr std::int64_t channels_per_task = 512;
+  constexpr std::int64_t channels_per_task = 1024;  // a row's part fills a memory page
+  const std::int64_t past = args.kernel - 1;
+  const std::int64_t rows_per_task = std::max<std::int64_t>(64, past);
   const std::int64_t blocks = (args.channels + channels_per_task - 1) / channels_per_task;
-  const auto work = [&](const ConvSegment& segment, std::int64_t c, std::int64_t count) {
-    if (segment.rows <= 0) return;
+  const auto work = [&](const ConvSegment& segment, std::int64_t row, std::int64_t c, std::int64_t count) {
+    const std::int64_t first = segment.first_row + row;
     ConvBlock b{};
-    b.state = segment.state + c;
-    b.state_stride = args.channels;
-    b.x = args.x[segment.first_row] + c;
+    b.state = row == 0 ? segment.state + c : args.x[first - past] + c;
+    b.state_stride = row == 0 ? args.channels : args.x.stride;
+    b.x = args.x[first] + c;
     b.x_stride = args.x.stride;
     b.weight = args.weight + c;
     b.weight_stride = args.channels;
-    b.y = args.y[segment.first_row] + c;
+    b.y = args.y[first] + c;
     b.y_stride = args.y.stride;
-    b.rows = segment.rows;
+    b.rows = static_cast<int>(std::min(rows_per_task, segment.rows - row));
     b.kernel = args.kernel;
     b.channels = count;
     kernels_.conv_silu(b);
-    advance_inputs(args, segment, c, count);
+    if (segment.rows <= rows_per_task) advance_inputs(args, segment, c, count);
   };
   std::int64_t rows = 0;
-  for (const ConvSegment& segment : args.segments) rows += segment.rows;
+  conv_tasks_.clear();
+  for (const ConvSegment& segment : args.segments) {
+    for (std::int64_t row = 0; row < segment.rows; row += rows_per_task)
+      conv_tasks_.push_back({&segment, row});
+    rows += segment.rows;
+  }
   constexpr std::int64_t worth_a_region = 16 * 1024;
   if (rows * args.channels < worth_a_region) {
-    for (const ConvSegment& segment : args.segments) work(segment, 0, args.channels);
-    return;
+    for (const auto& [segment, row] : conv_tasks_) work(*segment, row, 0, args.channels);
+  } else {
+    pool_->run(static_cast<int>(blocks * static_cast<std::int64_t>(conv_tasks_.size())), [&](int task, int) {
+      const std::int64_t c = task % blocks * channels_per_task;
+      const auto& [segment, row] = conv_tasks_[static_cast<std::size_t>(task / blocks)];
+      work(*segment, row, c, std::min(channels_per_task, args.channels - c));
+    });
   }
-  pool_->run(static_cast<int>(blocks * static_cast<std::int64_t>(args.segments.size())), [&](int task, int) {
-    const std::int64_t c = task % blocks * channels_per_task;
-    work(args.segments[static_cast<std::size_t>(task / blocks)], c,
-         std::min(channels_per_task, args.channels - c));
-  });
+  for (const ConvSegment& segment : args.segments) {
+    if (segment.rows > rows_per_task) advance_inputs(args, segment, 0, args.channels);
+  }
 }
 
 }  // namespace ponder::cpu

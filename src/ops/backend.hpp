@@ -40,8 +40,12 @@ struct ConstRows {
   const float* operator[](std::int64_t row) const { return data + row * stride; }
 };
 
-// What a linear layer's input is rounded to before the product. Sums are float32 in both cases.
-enum class ActivationType : std::uint8_t { f32, bf16 };
+// What a linear layer's input is rounded to before the product. Sums are float32.
+//   f32     not at all
+//   bf16    to bfloat16
+//   native  what suits the weight: int8 in groups of kQuantGroup (scale = largest size / 127) for q8, q4 and
+//           q4tp; bfloat16 for bf16; not at all for f32, f16 and f8_e4m3
+enum class ActivationType : std::uint8_t { f32, bf16, native };
 
 // One matrix of a group that reads the same input: y = x W^T (+ bias) (+ y).
 struct LinearOut {
@@ -71,17 +75,21 @@ struct AttentionSegment {
   KvPages cache;
   std::int64_t visible_end = 0;
   int visible_step = 1;
-  std::int64_t window = 0;         // 0: everything
-  std::int64_t sinks = 0;          // only with a window
-  ConstRows own_keys, own_values;  // [own_rows][kv heads * dim], already rotated
+  std::int64_t window = 0;  // 0: everything
+  std::int64_t sinks = 0;   // only with a window
+  // [own_rows][kv heads * dim], already rotated; with several value heads a key head own keys come for every
+  // query head, [own_rows][heads * key_dim].
+  ConstRows own_keys, own_values;
   int own_rows = 0;
 };
 
 struct AttentionArgs {
   ConstRows q;  // [rows][heads], rotated; head h starts at h * q_head_stride
   std::int64_t q_head_stride = 0;
-  Rows out;       // [rows][heads * value_dim]
-  int heads = 0;  // query heads, a multiple of kv.heads; head h reads kv head h / (heads / kv.heads)
+  Rows out;  // [rows][heads * value_dim]
+  // Query heads, a multiple of kv.values(); head h reads key head h / (heads / kv.heads) and value head
+  // h / (heads / kv.values()).
+  int heads = 0;
   KvShape kv;
   float scale = 1.0F;  // scores are scale * (q . k)
   std::span<const AttentionSegment> segments;
@@ -92,8 +100,11 @@ struct AttentionArgs {
 struct ConvSegment {
   int first_row = 0;
   int rows = 0;
-  float* state =
-      nullptr;  // [kernel - 1][channels], the newest inputs before these rows, oldest first; updated
+  // [kernel - 1][channels], the newest inputs before these rows, oldest first; updated. With `hold` they
+  // stay, and the inputs of these rows (at most kHeldRows) are written behind them: [kernel - 1 +
+  // rows][channels]; moving the rows that count to the front is up to the caller.
+  float* state = nullptr;
+  bool hold = false;
 };
 
 struct ConvArgs {
@@ -114,6 +125,7 @@ struct DeltaSegment {
   int rows = 0;
   std::int64_t position = 0;  // absolute position of the first row
   float* state = nullptr;     // DeltaStateLayout floats; moved on by `rows`
+  bool hold = false;          // at most kHeldRows rows, not final before delta_settle
 };
 
 struct DeltaArgs {
@@ -138,6 +150,9 @@ class Backend {
   // used in place when layout, type and alignment allow it, else copied. Throws Error(unsupported) for
   // impossible conversions, Error(no_memory).
   virtual WeightPtr make_weight(const WeightData& data, WeightType type) = 0;
+  // Random values of variance about 1 / cols, the same for a seed: something to measure with.
+  virtual WeightPtr make_random_weight(std::int64_t rows, std::int64_t cols, WeightType type,
+                                       std::uint64_t seed) = 0;
   // Bytes of one page of one layer.
   virtual std::size_t kv_page_bytes(const KvShape& shape) const = 0;
 
@@ -154,6 +169,10 @@ class Backend {
 
   // All matrices read the same input x [rows, in]. No output may overlap x.
   virtual void linear(std::span<const LinearOut> outs, ConstRows x, int rows) = 0;
+
+  // y = silu(x gate^T) * (x up^T): the two products and the gate in one go, to the last bit what linear() and
+  // silu_mul() give. Both matrices have the same shape.
+  virtual void gated_linear(const Weight& gate, const Weight& up, ConstRows x, int rows, Rows y) = 0;
 
   // gate = silu(gate) * up, in place on gate; [rows, cols].
   virtual void silu_mul(Rows gate, ConstRows up, int rows, int cols) = 0;
@@ -177,6 +196,10 @@ class Backend {
   virtual void attention(const AttentionArgs& args) = 0;
   virtual void causal_conv(const ConvArgs& args) = 0;
   virtual void delta_rule(const DeltaArgs& args) = 0;
+
+  // After a call with `hold` for rows at `position` and on: makes the state as if only the first `accepted`
+  // of them had been run, to the last bit; 0 <= accepted <= rows of that call.
+  virtual void delta_settle(const DeltaShape& shape, float* state, std::int64_t position, int accepted) = 0;
 
   // S [Hv][Dk][Dv] of a state after `position` rows, for inspection.
   virtual void delta_matrix(const DeltaShape& shape, const float* state, std::int64_t position,

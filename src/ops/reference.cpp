@@ -17,9 +17,10 @@ std::unique_ptr<Backend> make_reference_backend(ActivationType activations) {
 }
 
 std::string ReferenceBackend::describe() const {
-  return activations_ == ActivationType::bf16
-             ? "reference: scalar, double sums, bf16 inputs to products, one thread by design"
-             : "reference: scalar, double sums, one thread by design";
+  std::string line = "reference: scalar, double sums, one thread by design";
+  if (activations_ == ActivationType::bf16) line += ", bf16 inputs to products";
+  if (activations_ == ActivationType::native) line += ", inputs to products rounded to suit the weights";
+  return line;
 }
 
 void ReferenceBackend::rms_norm(ConstRows x, Rows y, int rows, Groups groups, const float* weight,

@@ -1,8 +1,11 @@
-// Paged keys and values, and softmax attention over them. A page of the reference holds floats:
+// Paged keys and values, and softmax attention over them. A page of the reference holds floats,
+// rounded as the cache's type says:
 // keys [kPageRows][heads][key_dim], then values [kPageRows][heads][value_dim].
 #include <algorithm>
 #include <limits>
 
+#include "base/float_types.hpp"
+#include "ops/kv_rounding.hpp"
 #include "ops/reference.hpp"
 
 namespace ponder::ops {
@@ -12,7 +15,7 @@ std::int64_t key_row_floats(const KvShape& shape) {
   return static_cast<std::int64_t>(shape.heads) * shape.key_dim;
 }
 std::int64_t value_row_floats(const KvShape& shape) {
-  return static_cast<std::int64_t>(shape.heads) * shape.value_dim;
+  return static_cast<std::int64_t>(shape.values()) * shape.value_dim;
 }
 
 float* cached_keys(const KvShape& shape, KvPages cache, std::int64_t position) {
@@ -29,6 +32,7 @@ float* cached_values(const KvShape& shape, KvPages cache, std::int64_t position)
 struct Seen {
   const float* keys;
   const float* values;
+  bool own;
 };
 
 // Sinks that lie inside the window, or past the rows that are visible at all, are no second or future rows.
@@ -40,23 +44,26 @@ void collect(const AttentionSegment& segment, int row, const KvShape& shape, std
   seen.clear();
   auto add = [&](std::int64_t from, std::int64_t to) {
     for (std::int64_t p = from; p < to; ++p) {
-      seen.push_back({cached_keys(shape, segment.cache, p), cached_values(shape, segment.cache, p)});
+      seen.push_back({cached_keys(shape, segment.cache, p), cached_values(shape, segment.cache, p), false});
     }
   };
   add(0, sinks);
   add(begin, end);
-  for (int i = 0; i < segment.own_rows; ++i) seen.push_back({segment.own_keys[i], segment.own_values[i]});
+  for (int i = 0; i < segment.own_rows; ++i)
+    seen.push_back({segment.own_keys[i], segment.own_values[i], true});
 }
 
 // out[value_dim] = sum_j softmax(scale * q . k_j) v_j; zeros when nothing is seen.
-void attend_head(const float* q, const std::vector<Seen>& seen, const KvShape& shape, int kv_head,
+void attend_head(const float* q, const std::vector<Seen>& seen, const KvShape& shape, int head, int heads,
                  float scale, float* out) {
-  const std::int64_t key_at = static_cast<std::int64_t>(kv_head) * shape.key_dim;
-  const std::int64_t value_at = static_cast<std::int64_t>(kv_head) * shape.value_dim;
+  const std::int64_t cached_at = static_cast<std::int64_t>(head / (heads / shape.heads)) * shape.key_dim;
+  const std::int64_t own_at =
+      shape.values_per_key() > 1 ? static_cast<std::int64_t>(head) * shape.key_dim : cached_at;
+  const std::int64_t value_at = static_cast<std::int64_t>(head / (heads / shape.values())) * shape.value_dim;
   std::vector<double> scores(seen.size());
   double largest = -std::numeric_limits<double>::infinity();
   for (std::size_t j = 0; j < seen.size(); ++j) {
-    const float* k = seen[j].keys + key_at;
+    const float* k = seen[j].keys + (seen[j].own ? own_at : cached_at);
     double sum = 0;
     for (int i = 0; i < shape.key_dim; ++i) sum += static_cast<double>(q[i]) * k[i];
     scores[j] = sum * static_cast<double>(scale);
@@ -81,23 +88,44 @@ std::size_t ReferenceBackend::kv_page_bytes(const KvShape& shape) const {
          sizeof(float);
 }
 
+namespace {
+
+// What a cache of this type gives back for a head's vector.
+void keep_rounded(KvType type, const float* x, int dim, float* out) {
+  for (int g = 0; g < dim; g += kKvGroup) {
+    const int end = std::min(dim, g + kKvGroup);
+    const float scale = type == KvType::q8 ? q8_scale(x + g, end - g) : 1.0F;
+    for (int i = g; i < end; ++i) {
+      if (type == KvType::f32) out[i] = x[i];
+      if (type == KvType::bf16) out[i] = bf16_to_float(float_to_bf16(x[i]));
+      if (type == KvType::q8) out[i] = static_cast<float>(q8_code(x[i], scale)) * scale;
+    }
+  }
+}
+
+}  // namespace
+
 void ReferenceBackend::kv_append(const KvShape& shape, KvPages cache, std::int64_t position, int first_row,
                                  int rows, ConstRows keys, ConstRows values) {
   for (int r = 0; r < rows; ++r) {
-    std::copy_n(keys[first_row + r], key_row_floats(shape), cached_keys(shape, cache, position + r));
-    std::copy_n(values[first_row + r], value_row_floats(shape), cached_values(shape, cache, position + r));
+    for (std::int64_t h = 0; h < shape.heads; ++h) {
+      const std::int64_t key = h * shape.key_dim, value = h * shape.value_width();
+      keep_rounded(shape.type, keys[first_row + r] + key, shape.key_dim,
+                   cached_keys(shape, cache, position + r) + key);
+      keep_rounded(shape.type, values[first_row + r] + value, shape.value_width(),
+                   cached_values(shape, cache, position + r) + value);
+    }
   }
 }
 
 void ReferenceBackend::attention(const AttentionArgs& args) {
-  const int rep = args.heads / std::max(1, args.kv.heads);
   std::vector<Seen> seen;
   for (const AttentionSegment& segment : args.segments) {
     for (int r = 0; r < segment.rows; ++r) {
       collect(segment, r, args.kv, seen);
       const std::int64_t row = segment.first_row + r;
       for (int h = 0; h < args.heads; ++h) {
-        attend_head(args.q[row] + h * args.q_head_stride, seen, args.kv, h / rep, args.scale,
+        attend_head(args.q[row] + h * args.q_head_stride, seen, args.kv, h, args.heads, args.scale,
                     args.out[row] + static_cast<std::int64_t>(h) * args.kv.value_dim);
       }
     }

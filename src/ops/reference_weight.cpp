@@ -6,6 +6,7 @@
 #include "base/checked_math.hpp"
 #include "base/error.hpp"
 #include "base/float_types.hpp"
+#include "ops/packed_layout.hpp"
 #include "ops/reference.hpp"
 
 namespace ponder::ops {
@@ -13,6 +14,13 @@ namespace {
 
 // Elements of the matrix, or an error: a matrix has a shape, data, and f8 codes have scales.
 std::size_t checked_elements(const WeightData& data) {
+  if (data.packed) {  // PackedLayout has checked the sizes
+    const std::int64_t count = data.rows * data.cols;
+    if (data.data == nullptr && count != 0) {
+      fail(ErrorKind::internal, "weight matrix of {} x {} without data", data.rows, data.cols);
+    }
+    return static_cast<std::size_t>(count);
+  }
   natural_weight_type(data.dtype);  // refuses what is no float type of ours
   const bool coded = data.dtype == DType::f8_e4m3;
   if (data.rows < 0 || data.cols < 0) {
@@ -48,6 +56,14 @@ float rounded(float value, WeightType type) {
 
 ReferenceWeight::ReferenceWeight(const WeightData& data, WeightType type)
     : Weight(data.rows, data.cols, type) {
+  std::optional<PackedLayout> layout;
+  if (data.packed) {
+    if (*data.packed != type) {
+      fail(ErrorKind::unsupported, "a matrix packed as {} cannot be held as {}",
+           weight_type_name(*data.packed), weight_type_name(type));
+    }
+    layout.emplace(type, rows(), cols());
+  }
   const std::size_t elements = checked_elements(data);
   try {
     values_.resize(elements);
@@ -58,7 +74,13 @@ ReferenceWeight::ReferenceWeight(const WeightData& data, WeightType type)
     fail(ErrorKind::no_memory, "no memory for a weight matrix of {} x {}", rows(), cols());
   }
   const bool keep_codes = data.dtype == DType::f8_e4m3 && type == WeightType::f8_e4m3;
+  QuantizedRow quantized;
   for (std::int64_t r = 0; r < rows(); ++r) {
+    const std::span<float> values(mutable_row(r), static_cast<std::size_t>(cols()));
+    if (layout) {
+      layout->read_values(data.data, r, values.data());
+      continue;
+    }
     decode_row(data, r);
     if (keep_codes) {
       scales_[static_cast<std::size_t>(r)] = data.row_scale[r];
@@ -67,8 +89,11 @@ ReferenceWeight::ReferenceWeight(const WeightData& data, WeightType type)
     if (data.dtype == DType::f8_e4m3) {
       for (std::int64_t i = 0; i < cols(); ++i) mutable_row(r)[i] *= data.row_scale[r];
     }
-    if (type == WeightType::f8_e4m3) {
-      quantize_row(r);
+    if (is_quantized(type)) {
+      quantize_row(type, values, r, quantized, error_);
+      dequantize_row(type, quantized, values);
+    } else if (type == WeightType::f8_e4m3) {
+      quantize_e4m3_row(r);
     } else {
       round_row(r);
     }
@@ -103,7 +128,7 @@ void ReferenceWeight::round_row(std::int64_t r) {
 }
 
 // As the writers of fp8 checkpoints do it: scale = max(absmax, 1e-12) / 448 in float32, by the reciprocal.
-void ReferenceWeight::quantize_row(std::int64_t r) {
+void ReferenceWeight::quantize_e4m3_row(std::int64_t r) {
   float largest = 1e-12F;
   for (std::int64_t i = 0; i < cols(); ++i) {
     const float size = std::fabs(mutable_row(r)[i]);

@@ -14,11 +14,17 @@ std::string_view weight_type_name(WeightType type) {
       return "f16";
     case WeightType::f8_e4m3:
       return "f8_e4m3";
+    case WeightType::q8:
+      return "q8";
+    case WeightType::q4:
+      return "q4";
+    case WeightType::q4tp:
+      return "q4tp";
   }
   fail(ErrorKind::internal, "weight type {} does not exist", static_cast<int>(type));
 }
 
-int weight_type_bits(WeightType type) {
+double weight_type_bits(WeightType type) {
   switch (type) {
     case WeightType::f32:
       return 32;
@@ -26,7 +32,12 @@ int weight_type_bits(WeightType type) {
     case WeightType::f16:
       return 16;
     case WeightType::f8_e4m3:
+    case WeightType::q8:
       return 8;
+    case WeightType::q4:
+      return 4.5;
+    case WeightType::q4tp:
+      return 4.25;
   }
   fail(ErrorKind::internal, "weight type {} does not exist", static_cast<int>(type));
 }

@@ -34,6 +34,7 @@ struct File {
 };
 
 TEST(CpuWeight, AMappedMatrixIsUsedInPlaceAtAnyElementAlignedAddress) {
+  ThreadPool pool(1);
   for (const auto& [dtype, type, width] :
        {std::tuple{DType::f32, WeightType::f32, 4}, std::tuple{DType::bf16, WeightType::bf16, 2},
         std::tuple{DType::f16, WeightType::f16, 2}, std::tuple{DType::f8_e4m3, WeightType::f8_e4m3, 1}}) {
@@ -41,7 +42,8 @@ TEST(CpuWeight, AMappedMatrixIsUsedInPlaceAtAnyElementAlignedAddress) {
     for (std::size_t offset = 0; offset < 9; ++offset) {
       const File file(static_cast<std::size_t>(width) * 3 * 7, offset);
       std::fill_n(file.data, 3 * 7 * width, std::byte{0x3C});
-      const CpuWeight w({dtype, 3, 7, file.data, width == 1 ? scales.data() : nullptr, file.bytes}, type);
+      const CpuWeight w({dtype, 3, 7, file.data, width == 1 ? scales.data() : nullptr, file.bytes}, type,
+                        pool);
       const bool in_place = offset % static_cast<std::size_t>(width) == 0;
       EXPECT_EQ(w.row(0) == file.data, in_place) << offset;
       const std::size_t scale_bytes = width == 1 ? 3 * sizeof(float) : 0;
@@ -57,8 +59,9 @@ TEST(CpuWeight, AMappedMatrixIsUsedInPlaceAtAnyElementAlignedAddress) {
 
 TEST(CpuWeight, WithoutAnOwnerTheBytesAreCopied) {
   std::vector<float> values(6, 2.0F);
+  ThreadPool pool(1);
   const CpuWeight w({DType::f32, 2, 3, reinterpret_cast<const std::byte*>(values.data()), nullptr, nullptr},
-                    WeightType::f32);
+                    WeightType::f32, pool);
   std::fill(values.begin(), values.end(), 0.0F);
   float first = 0;
   std::memcpy(&first, w.row(0), sizeof(first));

@@ -10,6 +10,12 @@ int open_rows(std::int64_t position) {
   return static_cast<int>(position % kDeltaChunk);
 }
 
+// Where component i of the key in slot r lies.
+std::size_t key_at(const DeltaShape& shape, int key_head, int r, int i) {
+  return DeltaStateLayout(shape).open.keys +
+         static_cast<std::size_t>((key_head * shape.key_dim + i) * kDeltaChunk + r);
+}
+
 std::vector<double> unit(const float* x, int n) {
   double sum = 1e-6;
   for (int i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
@@ -33,15 +39,15 @@ PlainDelta::PlainDelta(const DeltaShape& shape, const float* state, std::int64_t
     : dk_(shape.key_dim), dv_(shape.value_dim), s_(static_cast<std::size_t>(dk_ * dv_)) {
   const DeltaStateLayout at(shape);
   const int open = open_rows(position), key_head = value_head / shape.rep();
-  const double carry = open == 0 ? 1.0 : state[at.carry + static_cast<std::size_t>(value_head)];
+  const double carry = open == 0 ? 1.0 : state[at.open.carry + static_cast<std::size_t>(value_head)];
   for (int i = 0; i < dk_; ++i) {
     for (int j = 0; j < dv_; ++j) {
       double sum = carry * state[at.matrix + static_cast<std::size_t>((value_head * dk_ + i) * dv_ + j)];
       for (int r = 0; r < open; ++r) {
-        const double decay = state[at.decay + static_cast<std::size_t>(value_head * kDeltaChunk + r)];
-        const double k = state[at.keys + static_cast<std::size_t>((key_head * kDeltaChunk + r) * dk_ + i)];
+        const double decay = state[at.open.decay + static_cast<std::size_t>(value_head * kDeltaChunk + r)];
+        const double k = state[key_at(shape, key_head, r, i)];
         const double u =
-            state[at.values + static_cast<std::size_t>((value_head * kDeltaChunk + r) * dv_ + j)];
+            state[at.open.values + static_cast<std::size_t>((value_head * kDeltaChunk + r) * dv_ + j)];
         sum += decay * k * u;
       }
       s_[static_cast<std::size_t>(i * dv_ + j)] = sum;
@@ -82,25 +88,27 @@ Matrix random_delta_state(Random& rng, const DeltaShape& shape, std::int64_t pos
   Matrix block(1, static_cast<std::int64_t>(at.floats), 0, random_between(rng, 0, 15));
   if (position == 0) return block;
   float* state = block[0];
-  for (std::size_t i = at.matrix; i < at.keys; ++i) state[i] = static_cast<float>(rng.normal());
+  for (std::size_t i = at.matrix; i < at.open.keys; ++i) state[i] = static_cast<float>(rng.normal());
   const int open = open_rows(position);
   for (int h = 0; h < shape.key_heads; ++h) {
     for (int r = 0; r < open; ++r) {
-      float* key = state + at.keys + (h * kDeltaChunk + r) * shape.key_dim;
-      for (int i = 0; i < shape.key_dim; ++i) key[i] = static_cast<float>(rng.normal());
-      const std::vector<double> k = unit(key, shape.key_dim);
-      std::transform(k.begin(), k.end(), key, [](double v) { return static_cast<float>(v); });
+      std::vector<float> key;
+      for (int i = 0; i < shape.key_dim; ++i) key.push_back(static_cast<float>(rng.normal()));
+      const std::vector<double> k = unit(key.data(), shape.key_dim);
+      for (int i = 0; i < shape.key_dim; ++i) {
+        state[key_at(shape, h, r, i)] = static_cast<float>(k[static_cast<std::size_t>(i)]);
+      }
     }
   }
   for (int h = 0; h < shape.value_heads; ++h) {
     double left = 1;
     for (int r = open - 1; r >= 0; --r) {
-      state[at.decay + static_cast<std::size_t>(h * kDeltaChunk + r)] = static_cast<float>(left);
+      state[at.open.decay + static_cast<std::size_t>(h * kDeltaChunk + r)] = static_cast<float>(left);
       left *= rng.uniform(0.7, 1.0);
-      float* u = state + at.values + (h * kDeltaChunk + r) * shape.value_dim;
+      float* u = state + at.open.values + (h * kDeltaChunk + r) * shape.value_dim;
       for (int j = 0; j < shape.value_dim; ++j) u[j] = static_cast<float>(0.5 * rng.normal());
     }
-    if (open != 0) state[at.carry + static_cast<std::size_t>(h)] = static_cast<float>(left);
+    if (open != 0) state[at.open.carry + static_cast<std::size_t>(h)] = static_cast<float>(left);
   }
   return block;
 }
@@ -113,12 +121,12 @@ std::vector<float> open_chunk(const DeltaShape& shape, const float* state, std::
     out.insert(out.end(), state + start, state + start + count);
   };
   for (int h = 0; h < shape.key_heads; ++h) {
-    add(at.keys + static_cast<std::size_t>(h * kDeltaChunk * shape.key_dim), open * shape.key_dim);
+    for (int i = 0; i < shape.key_dim; ++i) add(key_at(shape, h, 0, i), open);
   }
   for (int h = 0; h < shape.value_heads; ++h) {
-    add(at.values + static_cast<std::size_t>(h * kDeltaChunk * shape.value_dim), open * shape.value_dim);
-    add(at.decay + static_cast<std::size_t>(h * kDeltaChunk), open);
-    if (open != 0) add(at.carry + static_cast<std::size_t>(h), 1);
+    add(at.open.values + static_cast<std::size_t>(h * kDeltaChunk * shape.value_dim), open * shape.value_dim);
+    add(at.open.decay + static_cast<std::size_t>(h * kDeltaChunk), open);
+    if (open != 0) add(at.open.carry + static_cast<std::size_t>(h), 1);
   }
   return out;
 }
@@ -127,13 +135,13 @@ void fill_stale_slots(const DeltaShape& shape, float* state, std::int64_t positi
   const DeltaStateLayout at(shape);
   const int open = open_rows(position), stale = kDeltaChunk - open;
   for (int h = 0; h < shape.key_heads; ++h) {
-    std::fill_n(state + at.keys + (h * kDeltaChunk + open) * shape.key_dim, stale * shape.key_dim, value);
+    for (int i = 0; i < shape.key_dim; ++i) std::fill_n(state + key_at(shape, h, open, i), stale, value);
   }
   for (int h = 0; h < shape.value_heads; ++h) {
-    std::fill_n(state + at.values + (h * kDeltaChunk + open) * shape.value_dim, stale * shape.value_dim,
+    std::fill_n(state + at.open.values + (h * kDeltaChunk + open) * shape.value_dim, stale * shape.value_dim,
                 value);
-    std::fill_n(state + at.decay + h * kDeltaChunk + open, stale, value);
-    if (open == 0) state[at.carry + static_cast<std::size_t>(h)] = value;
+    std::fill_n(state + at.open.decay + h * kDeltaChunk + open, stale, value);
+    if (open == 0) state[at.open.carry + static_cast<std::size_t>(h)] = value;
   }
 }
 

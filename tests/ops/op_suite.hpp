@@ -48,7 +48,8 @@ struct OpSubject {
   std::string name;  // letters, digits and underscores
   BackendFactory make;
   std::vector<BackendFactory> twins;  // the same backend in another setting: must give the same bits
-  std::vector<ActivationType> activations = {ActivationType::f32, ActivationType::bf16};
+  std::vector<ActivationType> activations = {ActivationType::f32, ActivationType::bf16,
+                                             ActivationType::native};
   Tolerance tolerance;
   std::uint64_t seed = 1;
   int trials = 40;  // random shapes per operation

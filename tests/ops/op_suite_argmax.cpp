@@ -137,7 +137,9 @@ TEST_P(OpSuite, ArgmaxAgreesWithLinear) {
     Random rng(seed() + 21);
     for (int i = 0; i < trials() && !HasFailure(); ++i) {
       const Head head = random_head(rng);
-      const WeightPtr w = head.make(*bench.subject, chance(rng, 0.5) ? WeightType::bf16 : WeightType::f16);
+      constexpr WeightType narrow[] = {WeightType::bf16, WeightType::f16, WeightType::q8, WeightType::q4,
+                                       WeightType::q4tp};
+      const WeightPtr w = head.make(*bench.subject, narrow[i % 5]);
       const int rows = random_between(rng, 1, 20);
       const Matrix x = Matrix::normal(rng, rows, head.cols);
       Matrix logits(rows, head.ids);

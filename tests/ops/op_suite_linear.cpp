@@ -3,86 +3,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <map>
-#include <numeric>
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/float_types.hpp"
-#include "op_suite_tools.hpp"
+#include "op_suite_stored.hpp"
 
 namespace ponder::ops::testing {
 namespace {
-
-constexpr DType kSources[] = {DType::f32, DType::bf16, DType::f16, DType::f8_e4m3};
-
-// A matrix as a file would hold it: bytes at any address.
-struct Stored {
-  DType dtype = DType::f32;
-  std::int64_t rows = 0, cols = 0;
-  std::size_t misalign = 0;
-  std::vector<std::byte> bytes;
-  std::vector<float> scales;  // f8_e4m3 only
-
-  Stored() = default;
-  Stored(Random& rng, DType type, std::int64_t r, std::int64_t c, double scale = 1.0)
-      : dtype(type), rows(r), cols(c), misalign(chance(rng, 0.5) ? 0 : rng.below(64)) {
-    std::vector<float> values(static_cast<std::size_t>(r * c));
-    for (float& v : values) v = static_cast<float>(scale * rng.normal());
-    if (type == DType::f8_e4m3) {
-      for (float& v : values) v = 100.0F * v / static_cast<float>(scale);
-      for (std::int64_t i = 0; i < r; ++i)
-        scales.push_back(static_cast<float>(scale * rng.uniform(0.5, 2) / 100));
-    }
-    assign(values);
-  }
-
-  void assign(std::span<const float> values) {
-    bytes.assign(misalign + values.size() * dtype_info(dtype).block_bytes, std::byte{0x7F});
-    from_floats(dtype, values, std::span(bytes).subspan(misalign));
-  }
-
-  // The bytes live in a buffer of their own, which `owner` keeps, as a mapped file is kept.
-  WeightData data() const {
-    auto kept = std::make_shared<std::vector<std::byte>>(bytes);
-    return {.dtype = dtype,
-            .rows = rows,
-            .cols = cols,
-            .data = kept->data() + misalign,
-            .row_scale = scales.empty() ? nullptr : scales.data(),
-            .owner = kept};
-  }
-
-  WeightPtr make(Backend& b, WeightType type) const { return b.make_weight(data(), type); }
-  WeightPtr make(Backend& b) const { return make(b, natural_weight_type(dtype)); }
-};
-
-// The rows of a weight as floats, [rows][cols].
-std::vector<float> decoded(Backend& b, const Weight& weight) {
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(weight.rows()));
-  std::iota(ids.begin(), ids.end(), 0);
-  Matrix out(weight.rows(), weight.cols());
-  b.embed(weight, ids, out.view());
-  return out.dense();
-}
-
-// Weights made once for each backend that runs a case.
-class WeightCache {
- public:
-  WeightCache() = default;
-  WeightCache(Stored stored, WeightType type) : stored_(std::move(stored)), type_(type) {}
-  const Stored& stored() const { return stored_; }
-  const Weight& of(Backend& b) const {
-    WeightPtr& slot = made_[&b];
-    if (!slot) slot = stored_.make(b, type_);
-    return *slot;
-  }
-
- private:
-  Stored stored_;
-  WeightType type_ = WeightType::f32;
-  mutable std::map<const Backend*, WeightPtr> made_;
-};
 
 // ---- weights ---------------------------------------------------------------------------------------------
 
@@ -95,6 +22,19 @@ double largest_of_row(std::span<const float> row) {
   double largest = 1e-12;
   for (float v : row) largest = std::max(largest, std::fabs(static_cast<double>(v)));
   return largest;
+}
+
+// What a weight says about its rounding is what its values show.
+void check_error(Backend& reference, const Stored& stored, const Weight& made,
+                 std::span<const float> values) {
+  const std::vector<float> exact = decoded(reference, *stored.make(reference, WeightType::f32));
+  double difference = 0, value = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    difference += std::pow(static_cast<double>(values[i]) - exact[i], 2);
+    value += std::pow(static_cast<double>(exact[i]), 2);
+  }
+  EXPECT_NEAR(made.error().value, value, 1e-9 * value);
+  EXPECT_NEAR(made.error().difference, difference, 1e-5 * difference + 1e-14 * value);
 }
 
 void check_conversion(const Bench& bench, const Stored& stored, WeightType type) {
@@ -116,6 +56,7 @@ void check_conversion(const Bench& bench, const Stored& stored, WeightType type)
   EXPECT_GE(made->bytes(), full);
   const std::vector<float> got = decoded(*bench.subject, *made);
   const std::vector<float> want = decoded(*bench.reference, *stored.make(*bench.reference, type));
+  if (is_quantized(type)) check_error(*bench.reference, stored, *made, got);
   if (type != WeightType::f8_e4m3 || stored.dtype == DType::f8_e4m3) {
     expect_same_bits(got, want, "values of the matrix");
     return;
@@ -134,9 +75,7 @@ TEST_P(OpSuite, WeightsOfEveryTypeFromEveryType) {
   for (int i = 0; i < trials() && !HasFailure(); ++i) {
     for (DType source : kSources) {
       const Stored stored(rng, source, random_between(rng, 1, 40), random_dim(rng));
-      for (WeightType type : {WeightType::f32, WeightType::bf16, WeightType::f16, WeightType::f8_e4m3}) {
-        check_conversion(bench_, stored, type);
-      }
+      for (WeightType type : kAllTypes) check_conversion(bench_, stored, type);
     }
   }
 }
@@ -192,6 +131,15 @@ TEST_P(OpSuite, WeightThatCannotBeHeldIsRefused) {
   values[37] = 3.4e38F;
   large.assign(values);
   expect_refused(large.data(), WeightType::bf16);
+  for (WeightType type : kQuantized) {
+    for (const float bad :
+         {3.4e38F, std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+      values[37] = bad;
+      large.assign(values);
+      expect_refused(large.data(), type);
+    }
+  }
+  values[37] = 3.4e38F;
   WeightData codes = Stored(rng, DType::f8_e4m3, 2, 16).data();
   codes.row_scale = nullptr;
   expect_refused(codes, WeightType::f8_e4m3);
@@ -206,13 +154,14 @@ TEST_P(OpSuite, WeightThatCannotBeHeldIsRefused) {
 TEST_P(OpSuite, EmbedCopiesRowsAndRefusesOtherIds) {
   Random rng(seed() + 12);
   for (int i = 0; i < trials() && !HasFailure(); ++i) {
-    const Stored stored(rng, kSources[i % 4], random_between(rng, 1, 60), random_dim(rng));
-    const WeightPtr mine = stored.make(*bench_.subject), plain = stored.make(*bench_.reference);
+    const WeightCache table = WeightCache::random(rng, random_between(rng, 1, 60), random_dim(rng));
+    const Stored& stored = table.stored();
+    const Weight &mine = table.of(*bench_.subject), &plain = table.of(*bench_.reference);
     std::vector<std::int32_t> ids(static_cast<std::size_t>(random_between(rng, 0, 70)));
     for (auto& id : ids) id = static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(stored.rows)));
     Matrix got = Matrix::scattered(rng, static_cast<std::int64_t>(ids.size()), stored.cols), want = got;
-    bench_.subject->embed(*mine, ids, got.view());
-    bench_.reference->embed(*plain, ids, want.view());
+    bench_.subject->embed(mine, ids, got.view());
+    bench_.reference->embed(plain, ids, want.view());
     expect_same_bits(got.dense(), want.dense(), "embedding rows");
     got.expect_guards("embed");
     Matrix spare(2, stored.cols);
@@ -220,7 +169,7 @@ TEST_P(OpSuite, EmbedCopiesRowsAndRefusesOtherIds) {
          {std::int64_t{-1}, stored.rows, std::int64_t{INT32_MAX}, std::int64_t{INT32_MIN}}) {
       const std::int32_t wrong[] = {0, static_cast<std::int32_t>(bad)};
       try {
-        bench_.subject->embed(*mine, wrong, spare.view());
+        bench_.subject->embed(mine, wrong, spare.view());
         ADD_FAILURE() << "id " << bad << " of " << stored.rows << " was taken";
       } catch (const Error& e) {
         EXPECT_EQ(e.kind(), ErrorKind::invalid_input) << e.what();
@@ -247,11 +196,8 @@ struct LinearCase {
     x = Matrix::normal(rng, rows, cols);
     const int matrices = random_between(rng, 1, 3);
     for (int i = 0; i < matrices; ++i) {
-      const DType source = kSources[rng.below(std::size(kSources))];
-      const WeightType type =
-          source == DType::f32 && chance(rng, 0.3) ? WeightType::bf16 : natural_weight_type(source);
       Out out;
-      out.weight = {Stored(rng, source, random_dim(rng, most_out), cols), type};
+      out.weight = WeightCache::random(rng, random_dim(rng, most_out), cols);
       out.y = Matrix::normal(rng, rows, out.weight.stored().rows);
       if (chance(rng, 0.5)) {
         out.bias.resize(static_cast<std::size_t>(out.y.cols()));
@@ -265,7 +211,7 @@ struct LinearCase {
   std::string name() const {
     std::string text = fmt::format("linear rows {} in {}", rows, cols);
     for (const Out& out : outs) {
-      text += fmt::format(", out {} of {}{}{}", out.y.cols(), dtype_name(out.weight.stored().dtype),
+      text += fmt::format(", out {} of {}{}{}", out.y.cols(), weight_type_name(out.weight.type()),
                           out.bias.empty() ? "" : " +bias", out.accumulate ? " +y" : "");
     }
     return text;
@@ -304,12 +250,22 @@ struct LinearCase {
           double size = outs[m].accumulate ? std::fabs(outs[m].y[r][o]) : 0.0;
           if (!outs[m].bias.empty()) size += std::fabs(outs[m].bias[static_cast<std::size_t>(o)]);
           const float* w = weights[m].data() + o * cols;
-          for (std::int64_t i = 0; i < cols; ++i) size += std::fabs(static_cast<double>(w[i]) * x[r][i]);
+          for (std::int64_t i = 0; i < cols; ++i) size += std::fabs(w[i]) * input_size(r, i);
           bounds.push_back(t.sum * size + 1e-30);
         }
       }
     }
     return bounds;
+  }
+
+  // What an input may have been rounded to, int8 groups included.
+  double input_size(int r, std::int64_t i) const {
+    double largest = 0;
+    const std::int64_t first = i / kQuantGroup * kQuantGroup;
+    for (std::int64_t k = first; k < std::min(cols, first + kQuantGroup); ++k) {
+      largest = std::max(largest, std::fabs(static_cast<double>(x[r][k])));
+    }
+    return std::fabs(static_cast<double>(x[r][i])) + largest / 254;
   }
 
   void poison_others(int keep) {

@@ -6,6 +6,8 @@
 // Before a loop over the registers of a tile: a loop left standing would put the tile's array into memory.
 #if defined(__clang__)
 #define PONDER_UNROLL _Pragma("clang loop unroll(full)")
+#define PONDER_UNROLL16 _Pragma("clang loop unroll(full)")
 #else
 #define PONDER_UNROLL _Pragma("GCC unroll 8")
+#define PONDER_UNROLL16 _Pragma("GCC unroll 16")
 #endif

@@ -5,10 +5,13 @@
 namespace ponder::cpu {
 namespace {
 
+// Groups in this order.
 #include "cpu/kernels/codes.inl"
+#include "cpu/kernels/delta.inl"
 #include "cpu/kernels/gemm.inl"
 #include "cpu/kernels/linear.inl"
 #include "cpu/kernels/math.inl"
+#include "cpu/kernels/prefetch.inl"
 #include "cpu/kernels/rows.inl"
 
 }  // namespace
@@ -30,6 +33,10 @@ const KernelTable PONDER_KERNEL_TABLE = {
     scale_row,
     combine,
     conv_silu,
+    delta_gates,
+    delta_factors,
+    lower_product,
+    expand_q8,
 };
 
 }  // namespace ponder::cpu

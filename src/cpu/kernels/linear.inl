@@ -16,13 +16,6 @@ PONDER_INLINE void put(const LinearBlock& b, int64_t o, int r, float sum, float 
   *y = b.accumulate ? *y + v : v;
 }
 
-// A row is a short stream: without this the hardware's prefetcher starts anew in every tile. Addresses behind
-// the matrix do no harm.
-PONDER_INLINE void prefetch(const void* p, int64_t ahead) {
-  __builtin_prefetch(
-      reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(ahead)));
-}
-
 template <class Codes, int R, int C>
 void dot_tile(const LinearBlock& b, int64_t o, int r) {
   using Code = typename Codes::Code;

@@ -86,17 +86,46 @@ float softmax(float* s, int lo, int hi, float* max_io, float* sum_io) {
   return faded[0];
 }
 
-void conv_silu(const ConvBlock& b) {
-  const int past = b.kernel - 1;
+// Taps > 0: a kernel of so many, known to the compiler.
+template <int Taps>
+void conv_silu_of(const ConvBlock& b) {
+  constexpr int most = Taps > 0 ? Taps : kMostConvTaps;
+  const int taps = Taps > 0 ? Taps : b.kernel, past = taps - 1;
   for (int t = 0; t < b.rows; ++t) {
+    const float* in[most];
+    for (int j = 0; j < taps; ++j) {
+      const int at = t + j - past;  // row of x; negative ones are the state's
+      in[j] = at < 0 ? b.state + (at + past) * b.state_stride : b.x + at * b.x_stride;
+    }
+    float* y = b.y + t * b.y_stride;
+    const int64_t next_row = b.x_stride * static_cast<int64_t>(sizeof(float));
     for_vectors(b.channels, [&](int64_t c, int k) {
+      prefetch(in[past] + c, next_row);
       Vec sum = splat(0.0F);
-      for (int j = 0; j < b.kernel; ++j) {
-        const int at = t + j - past;  // row of x; negative ones are the state's
-        const float* in = at < 0 ? b.state + (at + past) * b.state_stride : b.x + at * b.x_stride;
-        sum = fma(get(b.weight + j * b.weight_stride + c, k), get(in + c, k), sum);
+      for (int j = 0; j < taps; ++j) {
+        sum = fma(get(b.weight + j * b.weight_stride + c, k), get(in[j] + c, k), sum);
       }
-      set(b.y + t * b.y_stride + c, k, silu(sum));
+      set(y + c, k, silu(sum));
+    });
+  }
+}
+
+void conv_silu(const ConvBlock& b) {
+  if (b.kernel == 4) return conv_silu_of<4>(b);
+  conv_silu_of<0>(b);
+}
+
+void expand_q8(const Q8Tile& tile) {
+  const int8_t* codes = tile.codes;
+  float* out = tile.out;
+  for (int r = 0; r < tile.rows; ++r, codes += tile.stride, out += tile.stride) {
+    const Vec by_row = splat(tile.row_scale != nullptr ? tile.row_scale[r] : 0.0F);
+    for_vectors(tile.cols, [&](int64_t c, int k) {
+      const Vec scale = tile.row_scale != nullptr ? by_row : get(tile.column_scale + c, k);
+      if (k == kLanes) return store(out + c, load_i8(codes + c) * scale);
+      int8_t last[kLanes] = {};
+      for (int i = 0; i < k; ++i) last[i] = codes[c + i];
+      set(out + c, k, load_i8(last) * scale);
     });
   }
 }

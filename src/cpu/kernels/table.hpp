@@ -53,7 +53,12 @@ struct Gemm {
   float* c;
   int64_t c_row;
   int rows, cols, depth;
+  const void*
+      next;  // memory to fetch on the way, next_step bytes for each i; null: B itself, some rows ahead
+  int64_t next_step;
 };
+
+constexpr int kMostConvTaps = 64;
 
 // Depthwise convolution of `rows` rows over channels [0, channels) of strided memory, then SiLU.
 struct ConvBlock {
@@ -65,8 +70,49 @@ struct ConvBlock {
   int64_t weight_stride;
   float* y;
   int64_t y_stride;
-  int rows, kernel;
+  int rows, kernel;  // kernel <= kMostConvTaps
   int64_t channels;
+};
+
+// Per row of `count` rows in slots slot... of a chunk, with the decays e and the strengths beta of the rows:
+// moves decay and carry on (ops/state.hpp), and notes for each row
+//   faded = carry, minus_beta_faded = -beta carry,
+//   factors[i][s] = -beta decay[s] dots[i][s],  factors[count + i][s] = decay[s] dots[count + i][s]
+// for the s that row i may use (others come out as anything). chunk is a multiple of kMaxLanes.
+struct DeltaFactors {
+  const float *e, *beta;            // [count]
+  const float* dots;                // [2 count][chunk]: keys, then queries, with the chunk's keys
+  float *decay, *carry;             // [chunk], one
+  float *faded, *minus_beta_faded;  // [count]
+  float* factors;                   // [2 count][chunk]
+  int slot, count, chunk;
+};
+
+// Rows i < count in slots t = slot + i of a chunk whose rows' u are given or, where y is not null, computed:
+//   with y     c[i] = x_scale[i] x[i] + y_scale[i] y[i] + sum_{s < t} factor[i][s] u[s], which is u[t]
+//   without    c[i] = x_scale[i] x[i] + sum_{s <= t} factor[i][s] u[s]
+// s ascending, one fused multiply-add each.
+struct LowerProduct {
+  const float *x, *x_scale;
+  int64_t x_row;
+  const float *y, *y_scale;
+  int64_t y_row;
+  const float* factor;
+  int64_t factor_row;
+  const float* u;  // of slot 0
+  int64_t u_row;
+  float* c;
+  int64_t c_row;
+  int slot, count, cols;
+};
+
+// out[r][c] = codes[r][c] * (row_scale[r] or, where that is null, column_scale[c]).
+struct Q8Tile {
+  const int8_t* codes;
+  const float *row_scale, *column_scale;
+  float* out;
+  int64_t stride;  // of codes and out
+  int rows, cols;
 };
 
 constexpr int kWeightTypes = 4;  // in the order of ops::WeightType
@@ -96,7 +142,86 @@ struct KernelTable {
   void (*scale)(const float* x, float factor, int64_t n, float* y);
   void (*combine)(float a, const float* x, float b, const float* y, int64_t n, float* out);  // a x + b y
   void (*conv_silu)(const ConvBlock& block);
+
+  // a <- exp(-rate softplus(a + bias)), b <- sigmoid(b).
+  void (*delta_gates)(float* a, float* b, float rate, float bias, int n);
+  void (*delta_factors)(const DeltaFactors& args);
+  void (*lower_product)(const LowerProduct& args);
+  void (*expand_q8)(const Q8Tile& tile);
 };
+
+// ---- quantised weights
+// ---------------------------------------------------------------------------------------
+
+constexpr int kPackedRows = 16;                     // ops::kBlockRows
+constexpr int kPackedGroup = 32;                    // ops::kQuantGroup
+constexpr int kPackedTypes = 3;                     // q8, q4, q4tp
+constexpr int kInputTile = 16;                      // rows of int8 inputs that lie together
+constexpr int kInputGroupBytes = kPackedGroup + 8;  // of one row's group: codes, scale, correction
+constexpr float kLeastInput = 0x1p-120F;            // groups of nothing larger count as zeros
+
+// y[r][o] = x[r] . w[o] + bias[o] (+ y[r][o]).
+struct PackedProduct {
+  const void* w;  // blocks of 16 weight rows, ops/packed_layout.hpp
+  int64_t block_bytes;
+  int64_t w_rows;  // the last block may hold fewer
+  int64_t groups;  // of 32 inputs
+  // dot: one tile of x_rows <= kInputTile rows as quantize_input makes it. product: [x_rows] rows of floats
+  // with stride x_stride, zeros up to a whole group.
+  const void* x;
+  int64_t x_stride;
+  int x_rows;
+  int64_t prefetch;   // bytes to read ahead
+  const float* bias;  // [w_rows] or null
+  float* y;           // [x_rows][w_rows]
+  int64_t y_stride;
+  bool accumulate;
+};
+
+struct PackedKernels {
+  void (*dot[kPackedTypes])(const PackedProduct& product);      // int8 inputs
+  void (*product[kPackedTypes])(const PackedProduct& product);  // float inputs
+  // Groups [first, end) of an input row of n floats, to row r of a tile of `rows` rows.
+  void (*quantize_input)(const float* x, int64_t n, int64_t first, int64_t end, int rows, int r,
+                         int8_t* tile);
+};
+
+// ---- products of bfloat16 pairs
+// ------------------------------------------------------------------------------
+
+constexpr int kBf16Inputs = 96;  // input rows that share one pass over some weights
+
+// y[r][o] = x[r] . w[o] + bias[o] (+ y[r][o]), two products at a time added to a float32 sum, as vdpbf16ps
+// does.
+struct Bf16Product {
+  const uint16_t* w;  // [w_rows][cols]
+  int64_t w_rows, cols;
+  const uint16_t* x;  // [x_rows][x_stride], zeros from cols to a multiple of 32
+  int64_t x_stride;
+  int x_rows;         // at most kBf16Inputs
+  const float* bias;  // [w_rows] or null
+  float* y;           // [x_rows][w_rows]
+  int64_t y_stride;
+  bool accumulate;
+  float* scratch;  // kBf16ScratchFloats
+};
+constexpr int kBf16Rows = 4;  // weight rows of a tile
+constexpr size_t kBf16ScratchFloats = size_t{kBf16Rows} * kBf16Inputs * kMaxLanes;
+
+struct Bf16Kernels {
+  void (*product)(const Bf16Product& product);
+  // Rounds to the nearest bfloat16 (ties to even; NaN stays NaN); zeros up to `padded`.
+  void (*round)(const float* x, int64_t n, int64_t padded, uint16_t* out);
+};
+extern const Bf16Kernels kAvx512Bf16;
+
+extern const PackedKernels kScalarPacked;
+extern const PackedKernels kAvx2Packed;
+extern const PackedKernels kAvx2VnniPacked;
+extern const PackedKernels kAvx512Packed;
+extern const PackedKernels kAvx512VnniPacked;
+extern const PackedKernels kNeonPacked;
+extern const PackedKernels kNeonDotPacked;
 
 extern const KernelTable kScalarKernels;
 extern const KernelTable kAvx2Kernels;

@@ -98,6 +98,9 @@ PONDER_INLINE Vec load_e4m3(const uint8_t* p) {
   const __m128i fixed = _mm_xor_si128(s, _mm_and_si128(next, _mm_set1_epi16(0x80)));
   return {_mm256_cvtph_ps(_mm_slli_epi16(fixed, 7))};
 }
+PONDER_INLINE Vec load_i8(const int8_t* p) {
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
+}
 PONDER_INLINE Vec round_bf16(Vec x) {
   const __m256i u = _mm256_castps_si256(x.v);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));

@@ -100,6 +100,9 @@ PONDER_INLINE Vec load_e4m3(const uint8_t* p) {
       _mm256_ternarylogic_epi32(s, next, _mm256_set1_epi16(0x80), 0x78);  // s ^ (next & 0x80)
   return {_mm512_cvtph_ps(_mm256_slli_epi16(fixed, 7))};
 }
+PONDER_INLINE Vec load_i8(const int8_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+}
 PONDER_INLINE Vec round_bf16(Vec x) {
   const __m512i u = _mm512_castps_si512(x.v);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));

@@ -95,6 +95,12 @@ PONDER_INLINE Vec load_e4m3(const uint8_t* p) {
   const uint16x4_t nan = vand_u16(vadd_u16(s, vdup_n_u16(1)), vdup_n_u16(0x80));
   return {vcvt_f32_f16(vreinterpret_f16_u16(vshl_n_u16(veor_u16(s, nan), 7)))};
 }
+PONDER_INLINE Vec load_i8(const int8_t* p) {
+  int32_t four = 0;
+  __builtin_memcpy(&four, p, sizeof(four));
+  const int8x8_t codes = vreinterpret_s8_s32(vdup_n_s32(four));
+  return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(codes))))};
+}
 PONDER_INLINE Vec round_bf16(Vec x) {
   const uint32x4_t u = vreinterpretq_u32_f32(x.v);
   const uint32x4_t odd = vandq_u32(vshrq_n_u32(u, 16), vdupq_n_u32(1));

@@ -138,6 +138,10 @@ PONDER_INLINE Vec load_e4m3(const uint8_t* p) {
   const Words nan = ((size + words(1)) & words(0x80)) << 7U;
   return from_f16((sign << 8U) | (size << 7U) | nan);
 }
+PONDER_INLINE Vec load_i8(const int8_t* p) {
+  return {Floats{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2]),
+                 static_cast<float>(p[3])}};
+}
 PONDER_INLINE Vec round_bf16(Vec x) {
   const Words u = bits(x.v);
   const Ints size = reinterpret_cast<Ints>(u & words(0x7FFFFFFF));

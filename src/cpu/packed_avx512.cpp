@@ -1,0 +1,4 @@
+#include "cpu/kernels/codes_avx512.hpp"
+
+#define PONDER_PACKED_TABLE kAvx512Packed
+#include "cpu/kernels/packed_kernels.inl"
