@@ -14,6 +14,12 @@ namespace ponder::models {
 struct StateLayout {
   std::size_t page_bytes = 0;        // keys and values of all layers for ops::kPageRows positions
   std::size_t recurrent_floats = 0;  // everything that does not grow with the sequence
+
+  // What only drafting reads, for ops::kPageRows positions; 0 for a model without a drafter. Kept for the
+  // last draft_window positions and the first draft_sinks ones.
+  std::size_t draft_page_bytes = 0;
+  std::int64_t draft_window = 0;
+  std::int64_t draft_sinks = 0;
 };
 
 // Rows of one sequence in a step: ids at positions [position, position + ids.size()). The pages that cover
@@ -23,6 +29,18 @@ struct Segment {
   std::int64_t position = 0;
   std::byte* const* pages = nullptr;
   float* recurrent = nullptr;
+  // Null: this sequence does not draft. Pages outside the window and the first rows may be null.
+  std::byte* const* draft_pages = nullptr;
+  // The rows (at most ops::kHeldRows) are on probation: settle() says how many of them count.
+  bool hold = false;
+};
+
+// `rows` mask rows behind a sequence of `position` rows, which they see; nothing of the sequence changes.
+struct DraftSegment {
+  std::int64_t position = 0;
+  int rows = 0;
+  std::byte* const* pages = nullptr;
+  std::byte* const* draft_pages = nullptr;
 };
 
 // Called with the residual stream [rows][hidden] before the first layer (0) and after layer i (i + 1).
@@ -44,6 +62,14 @@ class Model {
   // Throws Error(invalid_input) for an id outside the vocabulary, before any state changes.
   virtual ops::ConstRows forward(std::span<const Segment> segments,
                                  const LayerObserver* observer = nullptr) = 0;
+
+  // After a forward() with Segment::hold: the sequence goes on from its first `accepted` rows alone, to the
+  // last bit as if the others had never been. `segment` is the one given to forward().
+  virtual void settle(const Segment& segment, int accepted) = 0;
+
+  // Final-normed hidden rows of mask rows; row i's greedy choice is a guess at the token i + 1 positions
+  // behind the sequence's newest row's own. Only for a model with a drafter. Valid until the next call.
+  virtual ops::ConstRows draft(std::span<const DraftSegment> segments) = 0;
 
   // out[r] = logits [vocab_size] of hidden row r.
   virtual void logits(ops::ConstRows hidden, int rows, ops::Rows out) = 0;

@@ -61,10 +61,11 @@ inline std::vector<Runner> all_runners(ops::ActivationType activations = ops::Ac
 
 inline std::unique_ptr<hybrid::HybridModel> load_model(const std::string& checkpoint, const Runner& runner,
                                                        hybrid::TypeChoice type = std::nullopt,
-                                                       int max_rows = 64) {
+                                                       int max_rows = 64, ops::KvType kv = ops::KvType::f32) {
   const std::filesystem::path folder = golden_folder(checkpoint);
   const std::string config_file = (folder / "config.json").string();
   hybrid::Config config = hybrid::Config::parse(read_text(config_file), config_file);
+  config.kv_type = kv;
   const std::shared_ptr<ops::Backend> backend = make_backend(runner);
   hybrid::Weights weights = hybrid::load_weights(config, formats::open_model_folder(folder), *backend, type);
   return std::make_unique<hybrid::HybridModel>(std::move(config), std::move(weights), backend, max_rows);

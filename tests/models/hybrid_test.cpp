@@ -248,6 +248,23 @@ TEST_P(HybridBits, Complaint04_ContinuingAPrefixOfAnyLengthEqualsAColdRun) {
   }
 }
 
+TEST_P(HybridBits, ACacheOfAnotherTypeIsSmallerAndNear) {
+  const auto ids = long_prompt(500, 150);
+  engine::Engine full(load_model(GetParam().checkpoint, GetParam().runner, std::nullopt, 256));
+  const Trace want = run_in_chunks(full, ids, ids.size());
+  std::size_t bytes = full.model().state_layout().page_bytes;
+  for (const auto& [type, bound] : {std::pair{ops::KvType::bf16, 3e-2}, {ops::KvType::q8, 0.2}}) {
+    engine::Engine engine(load_model(GetParam().checkpoint, GetParam().runner, std::nullopt, 256, type));
+    EXPECT_LT(engine.model().state_layout().page_bytes, bytes);
+    bytes = engine.model().state_layout().page_bytes;
+    const Trace whole = run_in_chunks(engine, ids, ids.size());
+    const double error = relative_error(whole.hidden.data(), want.hidden);
+    EXPECT_GT(error, 0.0);
+    EXPECT_LT(error, bound);
+    EXPECT_TRUE(run_in_chunks(engine, ids, 7) == whole);
+  }
+}
+
 TEST_P(HybridBits, HoldingTheWeightsInF32ChangesNothingThatMatters) {
   const auto ids = long_prompt(500, 40);
   engine::Engine as_stored(load_model(GetParam().checkpoint, GetParam().runner));

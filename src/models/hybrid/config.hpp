@@ -39,6 +39,9 @@ struct Config {
   bool tie_word_embeddings = false;
   bool tie_given = false;  // config.json says so itself, either way
 
+  // How keys and values are held: the loader's choice, not the file's.
+  ops::KvType kv_type = ops::KvType::f32;
+
   int rotary_dim() const { return static_cast<int>(head_dim * partial_rotary_factor); }
   int key_dim() const { return linear_num_key_heads * linear_key_head_dim; }
   int value_dim() const { return linear_num_value_heads * linear_value_head_dim; }
@@ -46,7 +49,7 @@ struct Config {
   ops::DeltaShape delta_shape() const {
     return {linear_num_key_heads, linear_num_value_heads, linear_key_head_dim, linear_value_head_dim};
   }
-  ops::KvShape kv_shape() const { return {num_key_value_heads, head_dim, head_dim}; }
+  ops::KvShape kv_shape() const { return {num_key_value_heads, head_dim, head_dim, kv_type}; }
 
   // Text of a config.json, flat or with the text model under "text_config". `where` names the file in
   // messages. Throws Error(bad_file) naming the field, Error(unsupported) for a kind this model is not.

@@ -14,33 +14,37 @@ std::size_t align_up(std::size_t value, std::size_t to) {
   return (value + to - 1) / to * to;
 }
 
-int rotary_half(const Config& c) {
-  return (c.rotary_dim() + 1) / 2;
-}
-
 // Floats of one row that the largest block needs besides x and h; see the take() calls of the blocks.
 std::size_t scratch_floats(const Config& c) {
   const auto wide = [](int n) { return static_cast<std::size_t>(n); };
-  const std::size_t delta =
-      2 * wide(c.conv_dim()) + 2 * wide(c.value_dim()) + 2 * wide(c.linear_num_value_heads);
+  const std::size_t delta = 2 * wide(c.conv_dim()) + 2 * wide(c.value_dim()) +
+                            2 * wide(c.linear_num_value_heads) + wide(c.key_dim());
   const std::size_t attention =
       (3 * wide(c.num_attention_heads) + 2 * wide(c.num_key_value_heads)) * wide(c.head_dim);
-  const std::size_t mlp = 2 * wide(c.intermediate_size);
-  return std::max({delta, attention, mlp}) + 8 * kLine;  // take() rounds each piece up to a line
+  const std::size_t mlp = wide(c.intermediate_size);
+  const std::size_t drafted = 5 * wide(c.value_dim());
+  return std::max({delta, attention, mlp, drafted}) + 8 * kLine;  // take() rounds each piece up to a line
 }
 
 }  // namespace
 
 HybridModel::HybridModel(Config config, Weights weights, std::shared_ptr<ops::Backend> backend, int max_rows)
+    : HybridModel(std::move(config), std::move(weights), Drafter{}, DraftMemory{}, std::move(backend),
+                  max_rows) {}
+
+HybridModel::HybridModel(Config config, Weights weights, Drafter drafter, const DraftMemory& memory,
+                         std::shared_ptr<ops::Backend> backend, int max_rows)
     : config_(std::move(config)),
       weights_(std::move(weights)),
+      drafter_(std::move(drafter)),
+      draft_memory_(memory),
       backend_(std::move(backend)),
       max_rows_(max_rows) {
   if (max_rows < 1) fail(ErrorKind::invalid_input, "a step of {} rows, expected at least 1", max_rows);
   plan_state();
   const auto rows = static_cast<std::size_t>(max_rows);
   const auto hidden = static_cast<std::size_t>(config_.hidden_size);
-  const auto half = static_cast<std::size_t>(std::max(rotary_half(config_), 1));
+  const auto half = static_cast<std::size_t>(std::max(rotary_half(), 1));
   x_ = AlignedBuffer<float>(rows * hidden);
   h_ = AlignedBuffer<float>(rows * hidden);
   scratch_ = AlignedBuffer<float>(rows * scratch_floats(config_));
@@ -55,8 +59,14 @@ std::size_t HybridModel::workspace_bytes() const noexcept {
 
 void HybridModel::plan_state() {
   const std::size_t kv_bytes = align_up(backend_->kv_page_bytes(config_.kv_shape()), 64);
-  const auto conv = static_cast<std::size_t>(config_.linear_conv_kernel_dim - 1) *
+  const auto conv = static_cast<std::size_t>(config_.linear_conv_kernel_dim - 1 + ops::kHeldRows) *
                     static_cast<std::size_t>(config_.conv_dim());
+  const std::size_t draft_bytes = has_drafter() ? align_up(backend_->kv_page_bytes(draft_shape()), 64) : 0;
+  if (has_drafter()) {
+    layout_.draft_window = draft_memory_.window;
+    layout_.draft_sinks = draft_memory_.sinks;
+    layout_.draft_page_bytes = 64;  // there may be no delta layer
+  }
   const ops::DeltaStateLayout delta(config_.delta_shape());
   for (const LayerKind kind : config_.layers) {
     LayerState state;
@@ -64,6 +74,8 @@ void HybridModel::plan_state() {
       state.conv = layout_.recurrent_floats;
       state.delta = align_up(state.conv + conv, kLine);
       layout_.recurrent_floats = align_up(state.delta + delta.floats, kLine);
+      state.draft = layout_.draft_page_bytes;
+      layout_.draft_page_bytes += draft_bytes;
     } else {
       state.kv = layout_.page_bytes;
       layout_.page_bytes += kv_bytes;
@@ -82,6 +94,17 @@ ops::Rows HybridModel::take(std::int64_t cols) {
   return {data, cols};
 }
 
+// The drafter's view of a delta layer: rotated keys once a key head, a value of each value head.
+ops::KvShape HybridModel::draft_shape() const {
+  ops::KvShape shape;
+  shape.heads = config_.linear_num_key_heads;
+  shape.value_heads = config_.linear_num_value_heads;
+  shape.key_dim = config_.linear_key_head_dim;
+  shape.value_dim = config_.linear_value_head_dim;
+  shape.type = draft_memory_.type;
+  return shape;
+}
+
 void HybridModel::start_step(std::span<const models::Segment> segments) {
   positions_.clear();
   conv_segments_.resize(segments.size());
@@ -91,8 +114,8 @@ void HybridModel::start_step(std::span<const models::Segment> segments) {
   for (std::size_t s = 0; s < segments.size(); ++s) {
     const models::Segment& segment = segments[s];
     const int rows = static_cast<int>(segment.ids.size());
-    conv_segments_[s] = {row, rows, nullptr};
-    delta_segments_[s] = {row, rows, segment.position, nullptr};
+    conv_segments_[s] = {row, rows, nullptr, segment.hold};
+    delta_segments_[s] = {row, rows, segment.position, nullptr, segment.hold};
     attention_segments_[s] = {};
     attention_segments_[s].first_row = row;
     attention_segments_[s].rows = rows;
@@ -110,6 +133,11 @@ ops::ConstRows HybridModel::forward(std::span<const models::Segment> segments,
   if (rows > static_cast<std::size_t>(max_rows_)) {
     fail(ErrorKind::internal, "a step of {} rows, at most {} fit", rows, max_rows_);
   }
+  for (const models::Segment& segment : segments) {
+    if (segment.hold && segment.ids.size() > ops::kHeldRows) {
+      fail(ErrorKind::internal, "{} rows on probation, at most {} fit", segment.ids.size(), ops::kHeldRows);
+    }
+  }
   start_step(segments);
   const ops::Rows x{x_.data(), config_.hidden_size};
   const ops::Rows h{h_.data(), config_.hidden_size};
@@ -118,11 +146,7 @@ ops::ConstRows HybridModel::forward(std::span<const models::Segment> segments,
   for (std::size_t s = 0; s < segments.size(); ++s) {
     backend_->embed(*weights_.embedding, segments[s].ids, {x[conv_segments_[s].first_row], x.stride});
   }
-  const int half = rotary_half(config_);
-  if (half > 0) {
-    backend_->rotary_table(positions_, config_.rotary_dim(), config_.rope_theta, {cos_.data(), half},
-                           {sin_.data(), half});
-  }
+  turn_positions();
   if (observer != nullptr) (*observer)(0, x, rows_);
   for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
     const LayerWeights& layer = weights_.layers[i];
@@ -140,6 +164,14 @@ ops::ConstRows HybridModel::forward(std::span<const models::Segment> segments,
   }
   backend_->rms_norm(x, h, rows_, whole, weights_.final_norm.data(), eps);
   return h;
+}
+
+// The rotary tables of this step's positions.
+void HybridModel::turn_positions() {
+  const int half = rotary_half();
+  if (half == 0) return;
+  backend_->rotary_table(positions_, config_.rotary_dim(), config_.rope_theta, {cos_.data(), half},
+                         {sin_.data(), half});
 }
 
 // x += out_proj( rms_norm_w(delta(conv(qkv h))) * silu(z h) )
@@ -175,62 +207,112 @@ void HybridModel::delta_layer(std::span<const models::Segment> segments, const D
                         .dt_bias = w.dt_bias.data(),
                         .out = o,
                         .segments = delta_segments_});
+  remember_for_drafts(segments, mixed, state);
   const ops::Groups heads{value_heads, config_.linear_value_head_dim, config_.linear_value_head_dim};
   backend_->gated_rms_norm(o, z, o, rows_, heads, w.norm.data(), static_cast<float>(config_.rms_norm_eps));
   const ops::LinearOut out[] = {w.out.to(x, /*accumulate=*/true)};
   backend_->linear(out, o, rows_);
 }
 
-// x += o_proj( softmax(q k^T / sqrt(D)) v * sigmoid(gate) )
-void HybridModel::attention_layer(std::span<const models::Segment> segments, const AttentionWeights& w,
-                                  const LayerState& state) {
-  const ops::Rows x{x_.data(), config_.hidden_size};
-  const ops::Rows h{h_.data(), config_.hidden_size};
+// What mask rows will see of these rows: keys behind the convolution, turned like the attention layers', and
+// values.
+void HybridModel::remember_for_drafts(std::span<const models::Segment> segments, ops::ConstRows mixed,
+                                      const LayerState& state) {
+  const bool wanted = std::any_of(segments.begin(), segments.end(),
+                                  [](const models::Segment& s) { return s.draft_pages != nullptr; });
+  if (!wanted) return;
+  const int key_dim = config_.key_dim(), half = rotary_half();
+  const ops::Rows keys = take(key_dim);
+  for (int r = 0; r < rows_; ++r) std::copy_n(mixed[r] + key_dim, key_dim, keys[r]);
+  const ops::Groups heads{config_.linear_num_key_heads, config_.linear_key_head_dim,
+                          config_.linear_key_head_dim};
+  if (half > 0) backend_->rotary(keys, rows_, heads, half, {cos_.data(), half}, {sin_.data(), half});
+  const ops::ConstRows values{mixed.data + std::ptrdiff_t{2} * key_dim, mixed.stride};
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    if (segments[s].draft_pages == nullptr) continue;
+    const ops::AttentionSegment& segment = attention_segments_[s];
+    backend_->kv_append(draft_shape(), {segments[s].draft_pages, state.draft}, segments[s].position,
+                        segment.first_row, segment.rows, keys, values);
+  }
+}
+
+void HybridModel::settle(const models::Segment& segment, int accepted) {
+  if (accepted < 0 || static_cast<std::size_t>(accepted) > segment.ids.size()) {
+    fail(ErrorKind::internal, "{} of {} rows on probation accepted", accepted, segment.ids.size());
+  }
+  const std::int64_t past = config_.linear_conv_kernel_dim - 1, channels = config_.conv_dim();
+  for (std::size_t i = 0; i < layer_states_.size(); ++i) {
+    if (config_.layers[i] != LayerKind::delta) continue;
+    float* const inputs = segment.recurrent + layer_states_[i].conv;
+    std::copy(inputs + accepted * channels, inputs + (accepted + past) * channels, inputs);
+    backend_->delta_settle(config_.delta_shape(), segment.recurrent + layer_states_[i].delta,
+                           segment.position, accepted);
+  }
+}
+
+// Queries with their gates, keys and values of all rows: normed and turned.
+HybridModel::AttentionRows HybridModel::attention_inputs(const AttentionWeights& w, const Linear& q,
+                                                         const Linear& k, const Linear& v) {
   const int dim = config_.head_dim;
-  const int heads = config_.num_attention_heads;
   const ops::KvShape shape = config_.kv_shape();
-  const ops::Rows qg = take(static_cast<std::int64_t>(heads) * 2 * dim);
-  const ops::Rows k = take(static_cast<std::int64_t>(shape.heads) * dim);
-  const ops::Rows v = take(static_cast<std::int64_t>(shape.heads) * dim);
-  const ops::Rows o = take(static_cast<std::int64_t>(heads) * dim);
-  const ops::LinearOut inputs[] = {w.q.to(qg), w.k.to(k), w.v.to(v)};
-  backend_->linear(inputs, h, rows_);
+  AttentionRows rows;
+  rows.q = take(static_cast<std::int64_t>(config_.num_attention_heads) * 2 * dim);
+  rows.k = take(static_cast<std::int64_t>(shape.heads) * dim);
+  rows.v = take(static_cast<std::int64_t>(shape.heads) * dim);
+  const ops::LinearOut inputs[] = {q.to(rows.q), k.to(rows.k), v.to(rows.v)};
+  backend_->linear(inputs, {h_.data(), config_.hidden_size}, rows_);
 
   const auto eps = static_cast<float>(config_.rms_norm_eps);
-  const ops::Groups queries{heads, dim, 2 * dim};
+  const ops::Groups queries = query_groups();
   const ops::Groups keys{shape.heads, dim, dim};
-  backend_->rms_norm(qg, qg, rows_, queries, w.q_norm.data(), eps);
-  backend_->rms_norm(k, k, rows_, keys, w.k_norm.data(), eps);
-  if (const int half = rotary_half(config_); half > 0) {
+  backend_->rms_norm(rows.q, rows.q, rows_, queries, w.q_norm.data(), eps);
+  backend_->rms_norm(rows.k, rows.k, rows_, keys, w.k_norm.data(), eps);
+  if (const int half = rotary_half(); half > 0) {
     const ops::ConstRows cos{cos_.data(), half};
     const ops::ConstRows sin{sin_.data(), half};
-    backend_->rotary(qg, rows_, queries, half, cos, sin);
-    backend_->rotary(k, rows_, keys, half, cos, sin);
+    backend_->rotary(rows.q, rows_, queries, half, cos, sin);
+    backend_->rotary(rows.k, rows_, keys, half, cos, sin);
   }
+  return rows;
+}
+
+// Each head's D of query are followed by D of gate.
+ops::Groups HybridModel::query_groups() const {
+  return {config_.num_attention_heads, config_.head_dim, std::int64_t{2} * config_.head_dim};
+}
+
+// x += o_proj( softmax(q k^T / sqrt(D)) v * sigmoid(gate) ) over what attention_segments_ say
+void HybridModel::attention_output(const AttentionWeights& w, const AttentionRows& rows) {
+  const int dim = config_.head_dim;
+  const ops::Rows o = take(static_cast<std::int64_t>(config_.num_attention_heads) * dim);
+  backend_->attention({.q = rows.q,
+                       .q_head_stride = 2 * static_cast<std::int64_t>(dim),
+                       .out = o,
+                       .heads = config_.num_attention_heads,
+                       .kv = config_.kv_shape(),
+                       .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim))),
+                       .segments = attention_segments_});
+  backend_->sigmoid_mul(o, {rows.q.data + dim, rows.q.stride}, rows_, query_groups());
+  const ops::LinearOut out[] = {w.o.to({x_.data(), config_.hidden_size}, /*accumulate=*/true)};
+  backend_->linear(out, o, rows_);
+}
+
+void HybridModel::attention_layer(std::span<const models::Segment> segments, const AttentionWeights& w,
+                                  const LayerState& state) {
+  const AttentionRows rows = attention_inputs(w, w.q, w.k, w.v);
   for (std::size_t s = 0; s < segments.size(); ++s) {
     ops::AttentionSegment& segment = attention_segments_[s];
     segment.cache = {segments[s].pages, state.kv};
-    backend_->kv_append(shape, segment.cache, segments[s].position, segment.first_row, segment.rows, k, v);
+    backend_->kv_append(config_.kv_shape(), segment.cache, segments[s].position, segment.first_row,
+                        segment.rows, rows.k, rows.v);
   }
-  backend_->attention({.q = qg,
-                       .q_head_stride = 2 * static_cast<std::int64_t>(dim),
-                       .out = o,
-                       .heads = heads,
-                       .kv = shape,
-                       .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim))),
-                       .segments = attention_segments_});
-  backend_->sigmoid_mul(o, {qg.data + dim, qg.stride}, rows_, queries);
-  const ops::LinearOut out[] = {w.o.to(x, /*accumulate=*/true)};
-  backend_->linear(out, o, rows_);
+  attention_output(w, rows);
 }
 
 // x += down( silu(gate h) * up h )
 void HybridModel::mlp(const LayerWeights& w) {
   const ops::Rows gate = take(config_.intermediate_size);
-  const ops::Rows up = take(config_.intermediate_size);
-  const ops::LinearOut inputs[] = {w.gate.to(gate), w.up.to(up)};
-  backend_->linear(inputs, {h_.data(), config_.hidden_size}, rows_);
-  backend_->silu_mul(gate, up, rows_, config_.intermediate_size);
+  backend_->gated_linear(*w.gate.weight, *w.up.weight, {h_.data(), config_.hidden_size}, rows_, gate);
   const ops::LinearOut out[] = {w.down.to({x_.data(), config_.hidden_size}, /*accumulate=*/true)};
   backend_->linear(out, gate, rows_);
 }

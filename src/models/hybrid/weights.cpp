@@ -1,235 +1,70 @@
 #include "models/hybrid/weights.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <string_view>
 
-#include "base/error.hpp"
-#include "base/float_types.hpp"
+#include <fmt/format.h>
+
+#include "models/hybrid/stored_weights.hpp"
+#include "ops/packed_layout.hpp"
 
 namespace ponder::hybrid {
 namespace {
 
-using Shape = std::vector<std::int64_t>;
-
-constexpr std::string_view kScaleSuffix = "_scale";
-
-// The rule of the fp8 export format for which matrices are stored as codes.
-bool quantizable(std::int64_t out, std::int64_t in) {
-  return in % 256 == 0 && out >= 1024 && out % 16 == 0;
+std::vector<float> unpack(ops::WeightType type, const MatrixShape& m, std::span<const std::byte> bytes) {
+  const ops::PackedLayout layout(type, m.rows, m.cols);
+  std::vector<float> values(static_cast<std::size_t>(m.rows) * static_cast<std::size_t>(m.cols));
+  for (std::int64_t r = 0; r < m.rows; ++r) layout.read_values(bytes.data(), r, values.data() + r * m.cols);
+  return values;
 }
-
-// Name inside the text model; empty for the parts that are skipped (vision tower, multi-token head).
-std::string model_name(std::string_view name) {
-  constexpr std::string_view nested = "model.language_model.";
-  if (name.starts_with("model.visual.") || name.starts_with("mtp.")) return {};
-  if (name.starts_with(nested)) return "model." + std::string(name.substr(nested.size()));
-  return std::string(name);
-}
-
-bool has_shape(const formats::TensorView& t, const Shape& shape) {
-  return t.shape == shape;
-}
-
-// Looks tensors up by their model name, checks them, and remembers which were used.
-class Source {
- public:
-  explicit Source(const formats::Checkpoint& checkpoint) {
-    for (const formats::TensorView& tensor : checkpoint) {
-      std::string name = model_name(tensor.name);
-      if (name.empty()) continue;
-      const auto [at, fresh] = tensors_.emplace(std::move(name), &tensor);
-      if (!fresh) {
-        fail(ErrorKind::bad_file, "{}: tensor {} and tensor {} are the same part of the model", tensor.file,
-             printable(at->second->name), printable(tensor.name));
-      }
-    }
-    where_ = checkpoint.files().empty() ? "checkpoint" : checkpoint.files().front().path;
-    if (checkpoint.files().size() > 1)
-      where_ += fmt::format(" and {} more files", checkpoint.files().size() - 1);
-  }
-
-  bool contains(const std::string& name) const { return tensors_.contains(name); }
-
-  const formats::TensorView& take(const std::string& name, const Shape& shape) {
-    const auto it = tensors_.find(name);
-    if (it == tensors_.end()) {
-      fail(ErrorKind::bad_file, "{}: tensor {} is missing, expected with shape {}", where_, name,
-           formats::shape_text(shape));
-    }
-    const formats::TensorView& tensor = *it->second;
-    if (!has_shape(tensor, shape)) {
-      fail(ErrorKind::bad_file, "{}: tensor {} has shape {}, the configuration asks for {}", tensor.file,
-           printable(tensor.name), formats::shape_text(tensor.shape), formats::shape_text(shape));
-    }
-    if (!is_plain_float(tensor.dtype)) {
-      fail(ErrorKind::unsupported, "{}: tensor {} holds {}, expected floating-point values", tensor.file,
-           printable(tensor.name), dtype_name(tensor.dtype));
-    }
-    used_.insert(name);
-    return tensor;
-  }
-
-  // Row scales of an e4m3 matrix: "<name>_scale", one float a row.
-  std::vector<float> scales(const std::string& name, std::int64_t rows) {
-    const std::string scale = name + std::string(kScaleSuffix);
-    const auto it = tensors_.find(scale);
-    const bool column = it != tensors_.end() && has_shape(*it->second, {rows, 1});
-    std::vector<float> values = formats::float_values(take(scale, column ? Shape{rows, 1} : Shape{rows}));
-    for (std::size_t r = 0; r < values.size(); ++r) {
-      if (!std::isfinite(values[r])) {
-        fail(ErrorKind::bad_file, "{}: tensor {} has scale {} in row {}, expected a finite number",
-             it->second->file, scale, values[r], r);
-      }
-    }
-    return values;
-  }
-
-  std::vector<float> vector(const std::string& name, std::int64_t size, float add = 0) {
-    std::vector<float> values = formats::float_values(take(name, {size}));
-    for (float& v : values) v += add;
-    return values;
-  }
-
-  void check_all_used() const {
-    for (const auto& [name, tensor] : tensors_) {
-      if (used_.contains(name)) continue;
-      fail(ErrorKind::bad_file,
-           "{}: tensor {} with shape {} is not part of this model (expected: nothing by that name)",
-           tensor->file, printable(tensor->name), formats::shape_text(tensor->shape));
-    }
-  }
-
- private:
-  std::map<std::string, const formats::TensorView*, std::less<>> tensors_;
-  std::set<std::string, std::less<>> used_;
-  std::string where_;
-};
-
-// What a matrix will be held as. `linear` is false for the embedding, which the fp8 rule leaves alone.
-ops::WeightType target_type(const formats::TensorView& tensor, TypeChoice choice, bool linear) {
-  const ops::WeightType natural = ops::natural_weight_type(tensor.dtype);
-  if (!choice || *choice == natural) return natural;
-  if (*choice == ops::WeightType::f8_e4m3 && !(linear && quantizable(tensor.shape[0], tensor.shape[1]))) {
-    return natural;
-  }
-  return *choice;
-}
-
-// The names, shapes and order of every matrix, told to a visitor; one place for loading and for estimating.
-class Layout {
- public:
-  Layout(const Config& config, Source& source) : c_(config), source_(source) {}
-
-  // visit(name, rows, cols, is_linear)
-  template <class Visit>
-  void each_matrix(Visit&& visit) const {
-    visit(embedding(), c_.vocab_size, c_.hidden_size, false);
-    if (has_head()) visit(head(), c_.vocab_size, c_.hidden_size, true);
-    for (std::size_t i = 0; i < c_.layers.size(); ++i) {
-      for (const auto& m : layer_matrices(i)) visit(m.name, m.rows, m.cols, true);
-    }
-  }
-
-  struct Matrix {
-    std::string name;
-    std::int64_t rows, cols;
-  };
-
-  std::vector<Matrix> layer_matrices(std::size_t i) const {
-    const std::string p = prefix(i);
-    const std::int64_t hidden = c_.hidden_size;
-    const std::int64_t kv = static_cast<std::int64_t>(c_.num_key_value_heads) * c_.head_dim;
-    const std::int64_t q = static_cast<std::int64_t>(c_.num_attention_heads) * c_.head_dim;
-    std::vector<Matrix> out;
-    if (c_.layers[i] == LayerKind::delta) {
-      const std::string a = p + "linear_attn.";
-      out = {{a + "in_proj_qkv.weight", c_.conv_dim(), hidden},
-             {a + "in_proj_z.weight", c_.value_dim(), hidden},
-             {a + "in_proj_a.weight", c_.linear_num_value_heads, hidden},
-             {a + "in_proj_b.weight", c_.linear_num_value_heads, hidden},
-             {a + "out_proj.weight", hidden, c_.value_dim()}};
-    } else {
-      const std::string a = p + "self_attn.";
-      out = {{a + "q_proj.weight", 2 * q, hidden},
-             {a + "k_proj.weight", kv, hidden},
-             {a + "v_proj.weight", kv, hidden},
-             {a + "o_proj.weight", hidden, q}};
-    }
-    out.push_back({p + "mlp.gate_proj.weight", c_.intermediate_size, hidden});
-    out.push_back({p + "mlp.up_proj.weight", c_.intermediate_size, hidden});
-    out.push_back({p + "mlp.down_proj.weight", hidden, c_.intermediate_size});
-    return out;
-  }
-
-  static std::string prefix(std::size_t layer) { return fmt::format("model.layers.{}.", layer); }
-  static std::string embedding() { return "model.embed_tokens.weight"; }
-  static std::string head() { return "lm_head.weight"; }
-
-  // Without a head of its own the model reads out through its embedding, unless config.json says otherwise.
-  bool has_head() const {
-    const bool untied = c_.tie_given && !c_.tie_word_embeddings;
-    return source_.contains(head()) || untied;
-  }
-
- private:
-  const Config& c_;
-  Source& source_;
-};
 
 class Loader {
  public:
   Loader(const Config& config, const formats::Checkpoint& checkpoint, ops::Backend& backend, TypeChoice type)
       : c_(config),
         source_(checkpoint),
-        layout_(config, source_),
+        plan_(config, source_),
         backend_(backend),
         type_(type),
         owner_(std::make_shared<formats::Checkpoint>(checkpoint)) {}
 
   Weights load() {
     Weights w;
-    w.embedding = matrix(Layout::embedding(), c_.vocab_size, c_.hidden_size, false);
-    w.head = layout_.has_head() ? matrix(Layout::head(), c_.vocab_size, c_.hidden_size, true) : w.embedding;
+    w.embedding = matrix(plan_.embedding());
+    w.head = plan_.has_head() ? matrix(plan_.head()) : w.embedding;
     w.final_norm = source_.vector("model.norm.weight", c_.hidden_size, 1);
     for (std::size_t i = 0; i < c_.layers.size(); ++i) w.layers.push_back(layer(i));
     source_.check_all_used();
     w.owned_bytes = owned_bytes_;
+    w.error = error_;
     // The embedding table itself is not read whole; when tied it is, as the head.
     w.bytes_per_row = matrix_bytes_ - (w.head == w.embedding ? 0 : w.embedding->bytes());
     return w;
   }
 
  private:
-  ops::WeightPtr matrix(const std::string& name, std::int64_t rows, std::int64_t cols, bool linear) {
-    const formats::TensorView& tensor = source_.take(name, {rows, cols});
-    std::vector<float> scales;
-    if (tensor.dtype == DType::f8_e4m3) scales = source_.scales(name, rows);
-    ops::WeightData data;
-    data.dtype = tensor.dtype;
-    data.rows = rows;
-    data.cols = cols;
-    data.data = tensor.bytes.data();
-    data.row_scale = scales.empty() ? nullptr : scales.data();
-    data.owner = owner_;
-    ops::WeightPtr weight = backend_.make_weight(data, target_type(tensor, type_, linear));
+  ops::WeightPtr matrix(const MatrixShape& m) {
+    const StoredMatrix stored = source_.take_matrix(m.name, m.rows, m.cols);
+    ops::WeightPtr weight = load_matrix(source_, m, held_type(stored.type(), type_, m), backend_, owner_);
     owned_bytes_ += weight->owned_bytes();
     matrix_bytes_ += weight->bytes();
+    error_.difference += weight->error().difference;
+    error_.value += weight->error().value;
     return weight;
   }
 
-  Linear linear(const std::string& name, std::int64_t rows, std::int64_t cols, bool bias = false) {
+  Linear linear(const std::string& name, std::int64_t rows, std::int64_t cols, bool bias = false,
+                MatrixRole role = MatrixRole::linear) {
     Linear out;
-    out.weight = matrix(name + ".weight", rows, cols, true);
+    out.weight = matrix({name + ".weight", rows, cols, role});
     if (bias) out.bias = source_.vector(name + ".bias", rows);
     return out;
   }
 
   LayerWeights layer(std::size_t i) {
-    const std::string p = Layout::prefix(i);
+    const std::string p = MatrixPlan::prefix(i);
     LayerWeights w;
     w.kind = c_.layers[i];
     w.input_norm = source_.vector(p + "input_layernorm.weight", c_.hidden_size, 1);
@@ -250,8 +85,8 @@ class Loader {
     DeltaWeights w;
     w.qkv = linear(p + "in_proj_qkv", c_.conv_dim(), c_.hidden_size);
     w.z = linear(p + "in_proj_z", c_.value_dim(), c_.hidden_size);
-    w.a = linear(p + "in_proj_a", heads, c_.hidden_size);
-    w.b = linear(p + "in_proj_b", heads, c_.hidden_size);
+    w.a = linear(p + "in_proj_a", heads, c_.hidden_size, false, MatrixRole::gate);
+    w.b = linear(p + "in_proj_b", heads, c_.hidden_size, false, MatrixRole::gate);
     w.out = linear(p + "out_proj", c_.hidden_size, c_.value_dim());
     w.dt_bias = source_.vector(p + "dt_bias", heads);
     w.rate = source_.vector(p + "A_log", heads);
@@ -284,31 +119,64 @@ class Loader {
   }
 
   const Config& c_;
-  Source source_;
-  Layout layout_;
+  StoredWeights source_;
+  MatrixPlan plan_;
   ops::Backend& backend_;
   TypeChoice type_;
   std::shared_ptr<const void> owner_;
   std::size_t owned_bytes_ = 0;
   std::size_t matrix_bytes_ = 0;
+  ops::QuantizationError error_;
 };
 
 }  // namespace
 
+//   fp8      what the format's rule allows; never the embedding
+//   q8, q4…  everything but a table that is only looked up, and the projections of the gates, which are small
+//            and steer a whole state
+ops::WeightPtr load_matrix(StoredWeights& stored, const MatrixShape& m, ops::WeightType target,
+                           ops::Backend& backend, const std::shared_ptr<const void>& owner) {
+  const StoredMatrix source = stored.take_matrix(m.name, m.rows, m.cols);
+  std::vector<float> scales, unpacked;
+  if (source.tensor->dtype == DType::f8_e4m3) scales = stored.scales(m.name, m.rows);
+  ops::WeightData data;
+  data.dtype = source.tensor->dtype;
+  data.rows = m.rows;
+  data.cols = m.cols;
+  data.data = source.tensor->bytes.data();
+  data.row_scale = scales.empty() ? nullptr : scales.data();
+  data.owner = owner;
+  if (source.packed && *source.packed == target) {
+    data.packed = source.packed;
+  } else if (source.packed) {
+    unpacked = unpack(*source.packed, m, source.tensor->bytes);
+    data.dtype = DType::f32;
+    data.data = reinterpret_cast<const std::byte*>(unpacked.data());
+    data.owner = nullptr;
+  }
+  return backend.make_weight(data, target);
+}
+
+void add_needs(const StoredMatrix& stored, const MatrixShape& m, TypeChoice type, MemoryNeeds& needs) {
+  const ops::WeightType target = held_type(stored.type(), type, m);
+  if (target == stored.type()) {
+    needs.mapped += stored.tensor->bytes.size();
+    return;
+  }
+  const auto elements = static_cast<std::uint64_t>(m.rows) * static_cast<std::uint64_t>(m.cols);
+  needs.allocated +=
+      ops::is_quantized(target)
+          ? ops::PackedLayout(target, m.rows, m.cols).bytes()
+          : static_cast<std::uint64_t>(static_cast<double>(elements) * ops::weight_type_bits(target) / 8);
+  if (stored.packed) needs.largest_unpacked = std::max(needs.largest_unpacked, elements * sizeof(float));
+}
+
 MemoryNeeds estimate_memory(const Config& config, const formats::Checkpoint& checkpoint, TypeChoice type) {
-  Source source(checkpoint);
+  StoredWeights source(checkpoint);
   MemoryNeeds needs;
-  const auto visit = [&](const std::string& name, std::int64_t rows, std::int64_t cols, bool linear) {
-    const formats::TensorView& tensor = source.take(name, {rows, cols});
-    const ops::WeightType target = target_type(tensor, type, linear);
-    const auto elements = static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(cols);
-    if (target == ops::natural_weight_type(tensor.dtype)) {
-      needs.mapped += tensor.bytes.size();
-    } else {
-      needs.allocated += elements * static_cast<std::uint64_t>(ops::weight_type_bits(target)) / 8;
-    }
-  };
-  Layout(config, source).each_matrix(visit);
+  MatrixPlan(config, source).each([&](const MatrixShape& m) {
+    add_needs(source.take_matrix(m.name, m.rows, m.cols), m, type, needs);
+  });
   return needs;
 }
 
