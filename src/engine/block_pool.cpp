@@ -36,8 +36,13 @@ BlockPool::BlockPool(std::string what, std::size_t block_bytes, std::uint64_t li
 }
 
 std::size_t BlockPool::take_index() {
+  const auto full = [this] {
+    return (blocks_.size() + 1) * static_cast<std::uint64_t>(block_bytes_) > limit_bytes_;
+  };
+  while (free_.empty() && full() && free_some_ && free_some_()) {
+  }
   if (free_.empty()) {
-    if ((blocks_.size() + 1) * static_cast<std::uint64_t>(block_bytes_) > limit_bytes_) {
+    if (full()) {
       fail(ErrorKind::no_memory, "{}: all {} blocks of {} bytes are in use and the limit is {} bytes", what_,
            blocks_.size(), block_bytes_, limit_bytes_);
     }

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
@@ -53,6 +55,9 @@ class BlockPool {
   // Makes `ref` safe to write: a shared block is replaced by a copy of its own.
   void make_unique(BlockRef& ref);
 
+  // Asked at the limit to let go of blocks; false: it has none. The blocks it frees may be of other pools.
+  void on_full(std::function<bool()> free_some) { free_some_ = std::move(free_some); }
+
   std::size_t block_bytes() const noexcept { return block_bytes_; }
   const BlockPoolStats& stats() const noexcept { return stats_; }
 
@@ -68,6 +73,7 @@ class BlockPool {
   std::vector<std::uint32_t> references_;  // per block
   std::vector<std::size_t> free_;
   BlockPoolStats stats_;
+  std::function<bool()> free_some_;
 };
 
 }  // namespace ponder::engine

@@ -23,7 +23,8 @@ class LedgerModel final : public models::Model {
   explicit LedgerModel(int max_rows)
       : max_rows_(max_rows), out_(static_cast<std::size_t>(max_rows) * kHidden) {
     layout_.page_bytes = ops::kPageRows * sizeof(std::int32_t);
-    layout_.recurrent_floats = 2;
+    layout_.recurrent_floats =
+        2 + 2 * ops::kHeldRows;  // sum and count; then both behind each row on probation
   }
   const models::StateLayout& state_layout() const override { return layout_; }
   int hidden_size() const override { return kHidden; }
@@ -39,18 +40,29 @@ class LedgerModel final : public models::Model {
       for (std::size_t i = 0; i < s.ids.size(); ++i) {
         const auto at = static_cast<std::size_t>(s.position) + i;
         reinterpret_cast<std::int32_t*>(s.pages[at / ops::kPageRows])[at % ops::kPageRows] = s.ids[i];
-        s.recurrent[0] += static_cast<float>(s.ids[i]);
-        s.recurrent[1] += 1;
+        float* sums = s.recurrent;
+        if (s.hold) {
+          const float* before = i == 0 ? s.recurrent : s.recurrent + 2 * i;
+          sums = s.recurrent + 2 * (i + 1);
+          sums[0] = before[0];
+          sums[1] = before[1];
+        }
+        sums[0] += static_cast<float>(s.ids[i]);
+        sums[1] += 1;
         float* out = out_.data() + kHidden * row++;
         out[0] = static_cast<float>(s.ids[i]);
         out[1] = static_cast<float>(at);
-        out[2] = s.recurrent[0];
+        out[2] = sums[0];
         out[3] = static_cast<float>(*reinterpret_cast<const std::int32_t*>(s.pages[0]));
       }
     }
     EXPECT_LE(row, static_cast<std::size_t>(max_rows_));
     return {out_.data(), kHidden};
   }
+  void settle(const models::Segment& s, int accepted) override {
+    std::copy_n(s.recurrent + 2 * accepted, 2, s.recurrent);
+  }
+  ops::ConstRows draft(std::span<const models::DraftSegment>) override { return {out_.data(), kHidden}; }
   void logits(ops::ConstRows, int, ops::Rows) override {}
   void argmax(ops::ConstRows, int, std::int64_t, const std::uint64_t*, std::int32_t*) override {}
 
