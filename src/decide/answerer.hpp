@@ -10,10 +10,12 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "decide/block_choice.hpp"
 #include "decide/encoder.hpp"
 #include "decide/packing.hpp"
 #include "decide/request.hpp"
 #include "engine/engine.hpp"
+#include "engine/prefix_store.hpp"
 #include "models/hybrid/pointer_head.hpp"
 
 namespace ponder::decide {
@@ -21,9 +23,12 @@ namespace ponder::decide {
 struct AnswerLimits {
   int max_rows = 8;             // questions answered side by side
   std::int64_t max_len = 8192;  // tokens of prompt, chain and remainder together
-  int block = 4;                // candidate rows of a draft cycle; part of a question's room
+  int block = 4;                // most candidate rows of a draft cycle; part of a question's room
+  bool fixed_block = false;     // always that many; otherwise as many as pay, see BlockChoice
   // Prompt and remainder tokens of all questions of a request together: what it may take of memory and time.
   std::int64_t max_request_tokens = std::int64_t{1} << 22;
+  // Memory for prefixes of earlier prompts, to go on from; 0: none are kept. Answers do not depend on it.
+  std::uint64_t prefix_cache_bytes = std::uint64_t{1} << 30;
 };
 
 struct QuestionResult {
@@ -32,6 +37,7 @@ struct QuestionResult {
   bool closed = false;              // the chain ended in </think>
   bool deadline = false;            // stopped thinking because time ran out: probs are the no-think ones
   std::vector<std::int32_t> chain;  // the closing token included
+  std::vector<int> accepted;        // tokens of the chain that each cycle gave
   std::optional<std::vector<double>>
       nothink_probs;               // where a threshold, a deadline or no budget asked for them
   std::int64_t prompt_tokens = 0;  // this question's share: the prefix of its group is counted once
@@ -45,10 +51,13 @@ struct RequestOutcome {
 };
 
 struct AnswerCounters {
-  std::uint64_t prefill_tokens = 0;  // rows run for prompts, empty thinks and remainders
-  std::uint64_t shared_tokens = 0;   // prompt rows that sharing a prefix saved
-  std::uint64_t cycles = 0;          // decoding steps of a row
+  std::uint64_t prefill_tokens = 0;     // rows run for prompts, empty thinks and remainders
+  std::uint64_t shared_tokens = 0;      // prompt rows that sharing a prefix saved
+  std::uint64_t reused_tokens = 0;      // prompt rows that prefixes of earlier prompts saved
+  std::uint64_t cycles = 0;             // of all rows together
+  std::vector<std::uint64_t> accepted;  // [j - 1]: cycles that gave j tokens
   std::uint64_t thought_tokens = 0;
+  std::uint64_t draft_rows = 0;  // mask rows run
 };
 
 // Uses the engine while a call runs; one call at a time.
@@ -65,30 +74,48 @@ class Answerer {
                                            const std::stop_token& stop = {});
 
   const AnswerCounters& counters() const noexcept { return counters_; }
+  const engine::PrefixStore& prefixes() const noexcept { return prefixes_; }
+  // Lets go of what earlier prompts left behind.
+  void forget_prefixes() { prefixes_.clear(); }
 
  private:
   struct Row;
+  struct Group;
 
   void encode(const Request& request, std::vector<QuestionResult>& results) const;
   void check_length(const Question& question, const EncodedQuestion& encoded) const;
   std::int64_t room(const EncodedQuestion& encoded) const;
-  void run_group(std::vector<Row>& rows, const std::stop_token& stop);
-  std::size_t share_prefix(std::vector<Row>& rows, const std::stop_token& stop);
-  void read_without_thinking(std::vector<Row>& rows, std::size_t shared, const std::stop_token& stop);
-  void feed_prompts(std::vector<Row>& rows, std::size_t shared, const std::stop_token& stop);
-  void read_nothink(std::vector<Row>& rows, const std::stop_token& stop);
-  void decode(std::vector<Row>& rows, const std::stop_token& stop);
-  void read_after_chains(std::vector<Row>& rows, const std::stop_token& stop);
-  std::vector<std::int32_t> pick(std::size_t rows);
+  void plan_groups(std::span<const Request> requests, std::vector<RequestOutcome>& outcomes, bool thinking,
+                   std::vector<Group>& groups) const;
+  void share_prefix(Group& group, const std::stop_token& stop);
+  void feed_prefix(Group& group, std::span<const std::int32_t> ids, const std::stop_token& stop);
+
+  // Groups whose questions do not think.
+  void read_without_thinking(Group& group, const std::stop_token& stop);
+
+  // The others: rows wait in the order of their groups, at most max_rows of them are at work.
+  void think(std::vector<Group>& groups, const std::stop_token& stop);
+  void admit(std::span<Row*> rows, const std::stop_token& stop);
+  void read_nothink(std::span<Row*> rows, const std::stop_token& stop);
+  void cycle(std::span<Row*> rows, const std::stop_token& stop);
+  void feed_candidates(std::span<Row*> rows, const std::stop_token& stop);
+  void accept(Row& row, const std::int32_t* predictions);
+  void make_drafts(std::span<Row*> rows);
+  void read_after_chains(std::span<Row*> rows, const std::stop_token& stop);
+  bool out_of_time(Row& row) const;
+  void pick(ops::ConstRows hidden, std::size_t rows);
 
   engine::Engine& engine_;
   const Encoder& encoder_;
   const hybrid::PointerHead& head_;
   AnswerLimits limits_;
   AnswerCounters counters_;
-  std::int64_t token_limit_;   // vocabulary rows that may be chosen
-  std::vector<float> hidden_;  // hidden rows of the present engine call
-  Stopwatch started_;          // of the present batch; deadlines count from here
+  std::int64_t token_limit_;       // vocabulary rows that may be chosen
+  std::vector<float> hidden_;      // hidden rows of the present engine call
+  std::vector<std::int32_t> ids_;  // what pick() chose
+  BlockChoice blocks_;
+  engine::PrefixStore prefixes_;
+  Stopwatch started_;  // of the present batch; deadlines count from here
 };
 
 }  // namespace ponder::decide

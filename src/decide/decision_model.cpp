@@ -97,23 +97,65 @@ BackboneFiles BackboneFiles::open(const std::filesystem::path& folder) {
           formats::open_model_folder(folder)};
 }
 
+std::optional<std::filesystem::path> choose_drafter(const std::filesystem::path& folder,
+                                                    const LoadOptions& options) {
+  if (options.drafter) {
+    return options.drafter->empty() ? std::nullopt : options.drafter;
+  }
+  const std::vector<std::filesystem::path> found = formats::find_drafters(folder);
+  if (found.empty()) return std::nullopt;
+  if (found.size() > 1) {
+    fail(ErrorKind::bad_file, "{}: holds {} drafters ({}, {}), expected one: name one with --drafter",
+         folder.string(), found.size(), found[0].filename().string(), found[1].filename().string());
+  }
+  return found.front();
+}
+
+namespace {
+
+// Bytes of a sequence's pages of `page_bytes` that hold `tokens` tokens.
+std::uint64_t page_memory(std::size_t page_bytes, std::int64_t tokens) {
+  return static_cast<std::uint64_t>(tokens / ops::kPageRows + 2) * page_bytes;
+}
+
+}  // namespace
+
 std::unique_ptr<engine::Engine> load_backbone(const BackboneFiles& files, const LoadOptions& options,
-                                              int sequences, std::int64_t tokens) {
-  const auto needs = hybrid::estimate_memory(files.config, files.checkpoint, options.type);
+                                              int sequences, std::int64_t tokens,
+                                              const std::optional<std::filesystem::path>& drafter) {
+  hybrid::MemoryNeeds needs = hybrid::estimate_memory(files.config, files.checkpoint, options.type);
+  std::optional<formats::Checkpoint> drafts;
+  if (drafter) {
+    drafts = formats::open_safetensors(*drafter);
+    const hybrid::MemoryNeeds more = hybrid::estimate_drafter_memory(files.config, *drafts, options.type);
+    needs.mapped += more.mapped;
+    needs.allocated += more.allocated;
+    needs.largest_unpacked = std::max(needs.largest_unpacked, more.largest_unpacked);
+  }
   const MemoryBudget budget = detect_memory_budget(options.memory);
   const std::string what = "model " + files.folder.string();
-  require_memory(budget, needs.mapped, needs.allocated, what);
+  require_memory(budget, needs.mapped, needs.allocated + needs.largest_unpacked, what);
 
-  const std::shared_ptr<ops::Backend> backend = engine::make_backend(options.runtime);
-  hybrid::Weights weights = hybrid::load_weights(files.config, files.checkpoint, *backend, options.type);
-  auto model =
-      std::make_unique<hybrid::HybridModel>(files.config, std::move(weights), backend, options.step_rows);
+  engine::RuntimeOptions runtime = options.runtime;
+  runtime.activations = engine::choose_activations(runtime, files.config.hidden_size);
+  const std::shared_ptr<ops::Backend> backend = engine::make_backend(runtime);
+  hybrid::Config config = files.config;
+  config.kv_type = options.kv;
+  hybrid::Weights weights = hybrid::load_weights(config, files.checkpoint, *backend, options.type);
+  hybrid::Drafter loaded;
+  if (drafts) loaded = hybrid::load_drafter(config, *drafts, *backend, options.type);
+  auto model = std::make_unique<hybrid::HybridModel>(config, std::move(weights), std::move(loaded),
+                                                     options.draft_memory, backend, options.step_rows);
   const models::StateLayout& state = model->state_layout();
   // A sequence may hold a state of its own and a fork to read out from; the two share their full pages.
-  const std::uint64_t states =
+  std::uint64_t states =
       (2 * static_cast<std::uint64_t>(sequences) + 1) * state.recurrent_floats * sizeof(float);
-  const std::uint64_t one_sequence =
-      static_cast<std::uint64_t>(tokens / ops::kPageRows + 2) * state.page_bytes;
+  if (drafts) {
+    const std::int64_t seen = state.draft_window + state.draft_sinks + options.step_rows;
+    states +=
+        static_cast<std::uint64_t>(sequences) * page_memory(state.draft_page_bytes, std::min(tokens, seen));
+  }
+  const std::uint64_t one_sequence = page_memory(state.page_bytes, tokens);
   require_memory(budget, needs.mapped, needs.allocated + states + one_sequence,
                  fmt::format("{} with the states of {} questions and {} tokens", what, sequences, tokens));
   // Whatever else is free may go to keys and values; past that a request fails, not the process.
@@ -152,7 +194,8 @@ std::unique_ptr<DecisionModel> DecisionModel::load(const std::filesystem::path& 
   }
   std::unique_ptr<DecisionModel> model(
       new DecisionModel(std::move(files), std::move(info), std::move(head), std::move(encoder)));
-  model->engine_ = load_backbone(model->files_, options, options.limits.max_rows, options.limits.max_len);
+  model->engine_ = load_backbone(model->files_, options, options.limits.max_rows, options.limits.max_len,
+                                 choose_drafter(folder, options));
   model->answerer_ =
       std::make_unique<Answerer>(*model->engine_, model->encoder_, model->head_, options.limits);
   return model;

@@ -30,9 +30,13 @@ struct ExportInfo {
 };
 
 struct LoadOptions {
-  hybrid::TypeChoice type;  // how weights are held; default: as stored
+  hybrid::TypeChoice type;            // how weights are held; default: as stored
+  ops::KvType kv = ops::KvType::f32;  // how keys and values are held
   engine::RuntimeOptions runtime;
   AnswerLimits limits;
+  // The drafter's file; default: the folder's, when it has one. Empty: think without drafts.
+  std::optional<std::filesystem::path> drafter;
+  hybrid::DraftMemory draft_memory;
   int step_rows = 512;         // most rows of one step: the size of a prompt chunk
   MemoryBudgetSources memory;  // where the machine's memory is read from; tests make it smaller
 };
@@ -47,10 +51,17 @@ struct BackboneFiles {
   static BackboneFiles open(const std::filesystem::path& folder);
 };
 
-// Loads the weights and builds the engine. Throws Error(no_memory) before any work when the machine cannot
-// hold weights, work space and the states of `sequences` sequences of `tokens` tokens.
+// The drafter that options and folder come to; nothing when thinking goes without. Throws Error(bad_file)
+// when the folder has several.
+std::optional<std::filesystem::path> choose_drafter(const std::filesystem::path& folder,
+                                                    const LoadOptions& options);
+
+// Loads the weights, with `drafter` where there is one, and builds the engine. Throws Error(no_memory) before
+// any work when the machine cannot hold weights, work space and the states of `sequences` sequences of
+// `tokens` tokens.
 std::unique_ptr<engine::Engine> load_backbone(const BackboneFiles& files, const LoadOptions& options,
-                                              int sequences, std::int64_t tokens);
+                                              int sequences, std::int64_t tokens,
+                                              const std::optional<std::filesystem::path>& drafter = {});
 
 class DecisionModel {
  public:

@@ -40,6 +40,7 @@ class Encoder {
   std::string remainder_text(const Question& question) const;
 
   std::int32_t think_end() const noexcept { return ids_.think_end; }
+  std::int32_t question_marker() const noexcept { return ids_.question; }
   // The empty think: what stands between the prompt and the remainder when nothing is thought.
   const std::vector<std::int32_t>& empty_think() const noexcept { return empty_think_; }
   // One bit an id: all added tokens but </think>, which a chain never chooses.
