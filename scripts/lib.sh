@@ -9,7 +9,7 @@ jobs=$(nproc)
 # Names of Debian 12 and 13.
 build_packages=(g++ cmake ninja-build pkgconf nlohmann-json3-dev libcli11-dev libfmt-dev libpcre2-dev libutf8proc-dev)
 test_packages=(libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev zlib1g-dev binutils python3 qemu-user
-               clang libclang-rt-dev)
+               g++-aarch64-linux-gnu clang libclang-rt-dev)
 lint_packages=(clang-format clang-tidy)
 
 die() {

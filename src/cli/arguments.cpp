@@ -32,7 +32,17 @@ hybrid::TypeChoice parse_weight_type(const std::string& text) {
   if (text == "bf16") return ops::WeightType::bf16;
   if (text == "f16") return ops::WeightType::f16;
   if (text == "fp8") return ops::WeightType::f8_e4m3;
-  fail(ErrorKind::usage, "--type {}: expected auto, f32, bf16, f16 or fp8", printable(text));
+  if (text == "q8") return ops::WeightType::q8;
+  if (text == "q4") return ops::WeightType::q4;
+  if (text == "q4tp") return ops::WeightType::q4tp;
+  fail(ErrorKind::usage, "--type {}: expected auto, f32, bf16, f16, fp8, q8, q4 or q4tp", printable(text));
+}
+
+ops::KvType parse_kv_type(const std::string& text, const char* option) {
+  if (text == "f32") return ops::KvType::f32;
+  if (text == "bf16") return ops::KvType::bf16;
+  if (text == "q8") return ops::KvType::q8;
+  fail(ErrorKind::usage, "{} {}: expected f32, bf16 or q8", option, printable(text));
 }
 
 void ModelArguments::add_model(CLI::App& app, const std::shared_ptr<ModelArguments>& args) {
@@ -41,7 +51,8 @@ void ModelArguments::add_model(CLI::App& app, const std::shared_ptr<ModelArgumen
 
 void ModelArguments::add_all(CLI::App& app, const std::shared_ptr<ModelArguments>& args) {
   add_model(app, args);
-  app.add_option("--type", args->type, "How weights are held: auto (as stored), f32, bf16, f16, fp8")
+  app.add_option("--type", args->type,
+                 "How weights are held: auto (as stored), f32, bf16, f16, fp8, q8, q4, q4tp")
       ->type_name("TYPE")
       ->capture_default_str();
   app.add_option("--threads", args->threads,
@@ -50,8 +61,13 @@ void ModelArguments::add_all(CLI::App& app, const std::shared_ptr<ModelArguments
   app.add_option("--isa", args->isa,
                  "Instruction set: scalar, avx2, avx512, neon (default: the best there is), or reference")
       ->type_name("NAME");
-  app.add_option("--activations", args->activations,
-                 "What inputs of matrix products are rounded to: f32, bf16")
+  app.add_option(
+         "--activations", args->activations,
+         "What inputs of matrix products are rounded to: f32 (not at all), bf16, native (int8 for q8 and q4 "
+         "weights, bf16 for bf16 ones), auto (native from a hidden size of 1024 on, else f32)")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_option("--kv", args->kv, "How keys and values are held: f32, bf16, q8")
       ->type_name("TYPE")
       ->capture_default_str();
   app.add_option("--step-rows", args->step_rows, "Most rows computed in one step: the size of a prompt chunk")
@@ -67,13 +83,18 @@ std::filesystem::path ModelArguments::folder() const {
 decide::LoadOptions ModelArguments::load_options() const {
   decide::LoadOptions options;
   options.type = parse_weight_type(type);
+  options.kv = parse_kv_type(kv, "--kv");
   options.runtime.threads = threads;
   if (!isa.empty() && isa != "reference") options.runtime.isa = cpu::parse_instruction_set(isa);
   options.runtime.reference = isa == "reference";
-  if (activations == "bf16") {
+  if (activations == "f32") {
+    options.runtime.activations = ops::ActivationType::f32;
+  } else if (activations == "bf16") {
     options.runtime.activations = ops::ActivationType::bf16;
-  } else if (activations != "f32") {
-    fail(ErrorKind::usage, "--activations {}: expected f32 or bf16", printable(activations));
+  } else if (activations == "native") {
+    options.runtime.activations = ops::ActivationType::native;
+  } else if (activations != "auto") {
+    fail(ErrorKind::usage, "--activations {}: expected auto, f32, bf16 or native", printable(activations));
   }
   constexpr int most_rows = 1 << 16;
   if (step_rows < 1 || step_rows > most_rows) {

@@ -18,7 +18,8 @@ struct ModelArguments {
   std::string type = "auto";
   std::optional<std::int64_t> threads;
   std::string isa;
-  std::string activations = "f32";
+  std::string activations = "auto";
+  std::string kv = "f32";
   int step_rows = 512;
   bool verbose = false;
 
@@ -35,7 +36,9 @@ struct ModelArguments {
   void announce(const std::string& description) const;
 };
 
-// "auto", "f32", "bf16", "f16", "fp8". Throws Error(usage).
+// "auto", "f32", "bf16", "f16", "fp8", "q8", "q4", "q4tp". Throws Error(usage).
 hybrid::TypeChoice parse_weight_type(const std::string& text);
+// "f32", "bf16", "q8". Throws Error(usage).
+ops::KvType parse_kv_type(const std::string& text, const char* option);
 
 }  // namespace ponder::cli

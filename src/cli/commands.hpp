@@ -16,6 +16,8 @@ Action add_decide(CLI::App& app);
 Action add_tokenize(CLI::App& app);
 Action add_logits(CLI::App& app);
 Action add_info(CLI::App& app);
+Action add_bench(CLI::App& app);
+Action add_convert(CLI::App& app);
 
 class Commands {
  public:
@@ -24,6 +26,8 @@ class Commands {
     add(app, "tokenize", "Text to token ids, ids to text, chat messages to text (JSON lines)", add_tokenize);
     add(app, "logits", "Logits and hidden states of a model for given token ids", add_logits);
     add(app, "info", "What a model folder holds and what it needs", add_info);
+    add(app, "convert", "Quantise a model folder and pack it for the kernels", add_convert);
+    add(app, "bench", "How fast a model runs, beside what the machine can do", add_bench);
   }
 
   int run() const {

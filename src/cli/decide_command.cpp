@@ -33,6 +33,12 @@ struct DecideArguments {
   bool return_reasoning = false;
   std::int64_t max_think = Options{}.max_think;
   std::optional<double> threshold;
+  std::optional<std::string> drafter;
+  bool no_drafter = false;
+  std::optional<int> block;
+  std::int64_t prefix_cache = 1024;
+  std::string draft_kv = "q8";
+  hybrid::DraftMemory draft_memory;
 };
 
 Value optional_probs(const std::optional<std::vector<double>>& probs) {
@@ -77,7 +83,12 @@ class Decide {
     range("--decimals", args_.decimals, 0, max_decimals);
     range("--max-rows", args_.limits.max_rows, 1, 4096);
     range("--max-len", args_.limits.max_len, std::int64_t{1}, max_setting);
-    range("--block", args_.limits.block, 1, 64);
+    range("--block", args_.block.value_or(1), 1, ops::kHeldRows);
+    range("--prefix-cache", args_.prefix_cache, std::int64_t{0}, std::int64_t{1} << 30);
+    range("--draft-window", args_.draft_memory.window, std::int64_t{1}, max_setting);
+    range("--draft-sinks", args_.draft_memory.sinks, std::int64_t{0}, max_setting);
+    if (args_.drafter && args_.no_drafter)
+      fail(ErrorKind::usage, "--drafter and --no-drafter exclude each other");
     range("--max-think", args_.max_think, std::int64_t{0}, max_setting);
     if (args_.threshold && !(*args_.threshold >= 0 && *args_.threshold <= 1)) {
       fail(ErrorKind::usage, "--nothink-threshold {}: expected 0 to 1", *args_.threshold);
@@ -90,6 +101,15 @@ class Decide {
   void load() {
     LoadOptions options = args_.model->load_options();
     options.limits = args_.limits;
+    if (args_.block) {
+      options.limits.block = *args_.block;
+      options.limits.fixed_block = true;
+    }
+    options.limits.prefix_cache_bytes = static_cast<std::uint64_t>(args_.prefix_cache) << 20U;
+    if (args_.drafter) options.drafter = *args_.drafter;
+    if (args_.no_drafter) options.drafter.emplace();
+    options.draft_memory = args_.draft_memory;
+    options.draft_memory.type = parse_kv_type(args_.draft_kv, "--draft-kv");
     model_ = DecisionModel::load(args_.model->folder(), options);
     args_.model->announce(model_->describe());
   }
@@ -196,6 +216,7 @@ class Decide {
       o.append("thought", result.thought);
       o.append("closed", result.closed);
       o.append("chain", numbers(result.chain));
+      o.append("accepted", numbers(result.accepted));
       o.append("nothink_probs", optional_probs(result.nothink_probs));
       o.append("prompt_tokens", result.prompt_tokens);
       o.append("prompt_ids", numbers(result.encoded.prompt));
@@ -204,14 +225,18 @@ class Decide {
     }
     const AnswerCounters& counters = model_->answerer().counters();
     const auto count = [](std::uint64_t n) { return Value(static_cast<std::int64_t>(n)); };
-    Object accepted;  // rows a cycle accepted -> how often; plain decoding takes one each time
-    if (counters.cycles > 0) accepted.append("1", count(counters.cycles));
+    Object accepted;  // tokens a cycle gave -> how often
+    for (std::size_t j = 0; j < counters.accepted.size(); ++j) {
+      if (counters.accepted[j] > 0) accepted.append(std::to_string(j + 1), count(counters.accepted[j]));
+    }
     Object totals;
     totals.append("cycles", count(counters.cycles));
     totals.append("accepted", std::move(accepted));
     totals.append("prefill_tokens", count(counters.prefill_tokens));
     totals.append("shared_tokens", count(counters.shared_tokens));
+    totals.append("reused_tokens", count(counters.reused_tokens));
     totals.append("thought_tokens", count(counters.thought_tokens));
+    totals.append("draft_rows", count(counters.draft_rows));
     totals.append("engine_steps", count(model_->engine().counters().steps));
     totals.append("engine_rows", count(model_->engine().counters().rows));
     Object out;
@@ -246,8 +271,27 @@ Action add_decide(CLI::App& app) {
   app.add_option("--max-len", args->limits.max_len, "Most tokens of prompt, chain and answer together")
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--block", args->limits.block, "Rows of a draft cycle that a question's room allows for")
-      ->type_name("K")
+  app.add_option("--drafter", args->drafter,
+                 "Drafter's weights (default: the drafter*.safetensors of the model)")
+      ->type_name("FILE");
+  app.add_flag("--no-drafter", args->no_drafter, "Think without drafts");
+  app.add_option(
+         "--block", args->block,
+         "Candidate rows of every draft cycle, 1 to 8 (default: up to 4, as many as pay); the answers do not "
+         "depend on it")
+      ->type_name("K");
+  app.add_option("--prefix-cache", args->prefix_cache,
+                 "Memory for beginnings of earlier prompts, in MiB; 0: none")
+      ->type_name("MIB")
+      ->capture_default_str();
+  app.add_option("--draft-window", args->draft_memory.window, "Newest tokens that drafts see in delta layers")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--draft-sinks", args->draft_memory.sinks, "First tokens that drafts see in delta layers")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--draft-kv", args->draft_kv, "How what drafts see in delta layers is held: f32, bf16, q8")
+      ->type_name("TYPE")
       ->capture_default_str();
   app.add_option("--max-think", args->max_think, "Thinking budget of requests that give none, in tokens")
       ->type_name("N")

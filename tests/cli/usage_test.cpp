@@ -181,6 +181,7 @@ TEST(WrongUsage, ExitsWithTwo) {
       {"decide", "--threads", "many"},
       {"decide", "--isa", "mmx"},
       {"decide", "--activations", "int3"},
+      {"decide", "--kv", "q9"},
       {"decide", "--decimals", "-1"},
       {"decide", "--decimals", "99"},
       {"decide", "--max-rows", "0"},

@@ -106,7 +106,11 @@ TEST_P(Independence, Complaint01_EarlierRequestsLeaveNoTrace) {
   decider.one(body_of(questions, kOptions[0]));
   const auto warm = decider.one(body_of({questions[2]}, kOptions[1]));
   expect_same(cold[0], warm[0]);
+  // Only what is kept for the next prompt is left, and it can be let go of.
+  EXPECT_GT(decider.answerer().prefixes().stats().snapshots, 0U);
+  decider.answerer().forget_prefixes();
   EXPECT_EQ(decider.engine().page_stats().in_use, 0U);
+  EXPECT_EQ(decider.engine().draft_stats().in_use, 0U);
   EXPECT_EQ(decider.engine().state_stats().in_use, 0U);
 }
 
