@@ -168,6 +168,7 @@ TEST_P(Independence, CancellingLeavesTheEngineClean) {
   Decider decider(GetParam().checkpoint, GetParam().runner);
   const Json body = body_of(nine_questions(), kOptions[1]);
   const auto before = decider.one(body);
+  decider.answerer().forget_prefixes();
   std::stop_source source;
   source.request_stop();
   const auto request = decide::parse_request(decide::parse_json(body.dump()));
