@@ -5,14 +5,16 @@
 namespace ponder::cpu {
 namespace {
 
-// Groups in this order.
+// Each uses what stands before it.
+// clang-format off
+#include "cpu/kernels/prefetch.inl"
 #include "cpu/kernels/codes.inl"
-#include "cpu/kernels/delta.inl"
 #include "cpu/kernels/gemm.inl"
 #include "cpu/kernels/linear.inl"
 #include "cpu/kernels/math.inl"
-#include "cpu/kernels/prefetch.inl"
 #include "cpu/kernels/rows.inl"
+#include "cpu/kernels/delta.inl"
+// clang-format on
 
 }  // namespace
 

@@ -6,8 +6,10 @@ namespace ponder::cpu {
 namespace {
 
 // In this order.
-#include "cpu/kernels/packed.inl"
+// clang-format off
 #include "cpu/kernels/prefetch.inl"
+#include "cpu/kernels/packed.inl"
+// clang-format on
 
 }  // namespace
 
