@@ -9,11 +9,12 @@ Answerer::Answerer(engine::Engine& engine, const Encoder& encoder, const hybrid:
       encoder_(encoder),
       head_(head),
       limits_(limits),
-      blocks_(engine.can_draft() ? std::min({limits.block, ops::kHeldRows, engine.model().max_rows()}) : 1,
-              limits.fixed_block),
-      prefixes_(engine, limits.prefix_cache_bytes) {
-  token_limit_ = std::min<std::int64_t>(engine_.model().vocab_size(), encoder_.tokenizer().vocab_size());
-}
+      cycles_(engine,
+              {.limit = std::min<std::int64_t>(engine.model().vocab_size(), encoder.tokenizer().vocab_size()),
+               .banned = encoder.banned().data(),
+               .end = encoder.think_end()},
+              limits.block, limits.fixed_block, counters_),
+      prefixes_(engine, limits.prefix_cache_bytes) {}
 
 // The rows a draft cycle may run past the end, and a closing token: part of the published accounting.
 std::int64_t Answerer::room(const EncodedQuestion& encoded) const {
@@ -78,7 +79,7 @@ std::vector<RequestOutcome> Answerer::answer_batch(std::span<const Request> requ
 }
 
 void Answerer::plan_groups(std::span<const Request> requests, std::vector<RequestOutcome>& outcomes,
-                           bool thinking, std::vector<Group>& groups) const {
+                           bool thinking, std::vector<Group>& groups) {
   std::vector<std::size_t> mine, sizes;
   for (std::size_t r = 0; r < requests.size(); ++r) {
     const Options& options = requests[r].options;
@@ -90,13 +91,13 @@ void Answerer::plan_groups(std::span<const Request> requests, std::vector<Reques
     Group& group = groups.emplace_back();
     for (const Place& place : places) {
       RequestOutcome& outcome = outcomes[mine[place.request]];
-      Row& row = group.rows.emplace_back(blocks_.most());
+      Row& row = group.rows.emplace_back(cycles_.new_chain());
       row.options = &requests[mine[place.request]].options;
       row.question = &requests[mine[place.request]].questions[place.question];
       row.result = &outcome.questions[place.question];
       row.error = &outcome.error;
       const std::int64_t budget = row.options->think ? row.options->max_think : 0;
-      row.cap = std::max<std::int64_t>(0, std::min(budget, room(row.encoded())));
+      row.chain.cap = std::max<std::int64_t>(0, std::min(budget, room(row.encoded())));
     }
   }
 }

@@ -10,7 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "decide/block_choice.hpp"
+#include "decide/chains.hpp"
 #include "decide/encoder.hpp"
 #include "decide/packing.hpp"
 #include "decide/request.hpp"
@@ -50,14 +50,10 @@ struct RequestOutcome {
   std::optional<Error> error;
 };
 
-struct AnswerCounters {
-  std::uint64_t prefill_tokens = 0;     // rows run for prompts, empty thinks and remainders
-  std::uint64_t shared_tokens = 0;      // prompt rows that sharing a prefix saved
-  std::uint64_t reused_tokens = 0;      // prompt rows that prefixes of earlier prompts saved
-  std::uint64_t cycles = 0;             // of all rows together
-  std::vector<std::uint64_t> accepted;  // [j - 1]: cycles that gave j tokens
-  std::uint64_t thought_tokens = 0;
-  std::uint64_t draft_rows = 0;  // mask rows run
+struct AnswerCounters : CycleCounters {
+  std::uint64_t prefill_tokens = 0;  // rows run for prompts, empty thinks and remainders
+  std::uint64_t shared_tokens = 0;   // prompt rows that sharing a prefix saved
+  std::uint64_t reused_tokens = 0;   // prompt rows that prefixes of earlier prompts saved
 };
 
 // Uses the engine while a call runs; one call at a time.
@@ -86,7 +82,7 @@ class Answerer {
   void check_length(const Question& question, const EncodedQuestion& encoded) const;
   std::int64_t room(const EncodedQuestion& encoded) const;
   void plan_groups(std::span<const Request> requests, std::vector<RequestOutcome>& outcomes, bool thinking,
-                   std::vector<Group>& groups) const;
+                   std::vector<Group>& groups);
   void share_prefix(Group& group, const std::stop_token& stop);
   void feed_prefix(Group& group, std::span<const std::int32_t> ids, const std::stop_token& stop);
 
@@ -98,22 +94,16 @@ class Answerer {
   void admit(std::span<Row*> rows, const std::stop_token& stop);
   void read_nothink(std::span<Row*> rows, const std::stop_token& stop);
   void cycle(std::span<Row*> rows, const std::stop_token& stop);
-  void feed_candidates(std::span<Row*> rows, const std::stop_token& stop);
-  void accept(Row& row, const std::int32_t* predictions);
-  void make_drafts(std::span<Row*> rows);
   void read_after_chains(std::span<Row*> rows, const std::stop_token& stop);
   bool out_of_time(Row& row) const;
-  void pick(ops::ConstRows hidden, std::size_t rows);
 
   engine::Engine& engine_;
   const Encoder& encoder_;
   const hybrid::PointerHead& head_;
   AnswerLimits limits_;
   AnswerCounters counters_;
-  std::int64_t token_limit_;       // vocabulary rows that may be chosen
-  std::vector<float> hidden_;      // hidden rows of the present engine call
-  std::vector<std::int32_t> ids_;  // what pick() chose
-  BlockChoice blocks_;
+  std::vector<float> hidden_;  // hidden rows of the present engine call
+  ChainCycles cycles_;
   engine::PrefixStore prefixes_;
   Stopwatch started_;  // of the present batch; deadlines count from here
 };

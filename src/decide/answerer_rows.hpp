@@ -21,30 +21,27 @@ inline void append(std::vector<std::int32_t>& to, std::span<const std::int32_t> 
 
 // One question of a group.
 struct Answerer::Row {
-  explicit Row(int most_candidates) : record(most_candidates) {}
+  explicit Row(Chain fresh) : chain(std::move(fresh)) {}
 
   const Options* options = nullptr;
   const Question* question = nullptr;
   QuestionResult* result = nullptr;
   std::optional<Error>* error = nullptr;  // of the whole request
   std::size_t prefix = 0;                 // prompt tokens that its group's prefix sequence holds
-  std::optional<engine::Sequence> sequence;
-  std::int64_t cap = 0;  // tokens it may think
-
-  // Candidates of the next cycle: the first is certain, the others are drafts. -1: no logit was a number.
-  std::vector<std::int32_t> candidates;
-  std::size_t fed = 0;  // of them, in the present cycle
-  bool active = false;  // still thinking
-  DraftRecord record;
+  Chain chain;
 
   const EncodedQuestion& encoded() const { return result->encoded; }
   bool failed() const { return error->has_value(); }
   void fail_with(const Error& e) const {
     *error = Error(e.kind(), fmt::format("question '{}': {}", printable(question->id), e.what()));
   }
-  std::int64_t left() const { return cap - static_cast<std::int64_t>(result->chain.size()); }
+  void keep_chain() {
+    result->chain = std::move(chain.tokens);
+    result->accepted = std::move(chain.accepted);
+    result->closed = chain.closed;
+  }
   bool wants_nothink() const {
-    return cap == 0 || options->nothink_threshold.has_value() || options->deadline_ms.has_value();
+    return chain.cap == 0 || options->nothink_threshold.has_value() || options->deadline_ms.has_value();
   }
 };
 
@@ -55,7 +52,7 @@ struct Answerer::Group {
   std::size_t started = 0;                 // rows that have left it
 
   bool anyone() const {
-    return std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.cap > 0; });
+    return std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.chain.cap > 0; });
   }
 };
 

@@ -5,82 +5,119 @@
 namespace ponder::decide {
 namespace {
 
-constexpr double kMemory = 0.9;  // weight of the past in a draft's record
-constexpr double kRelax = 0.02;  // how fast a step's time forgets its least
-constexpr int kMostPatience =
-    1024;  // a useless drafter is tried once in so many cycles: a fraction of a percent
+constexpr double kMemory = 0.9;          // of a chain's record: some ten drafts
+constexpr double kOthersMemory = 0.98;   // of all chains' record
+constexpr double kFirstGuess = 0.7;      // how often a draft is right when nothing is known of any
+constexpr double kGuessWeight = 2;       // drafts seen that a guess is worth
+constexpr double kTrialShare = 0.01;     // of the time, for trying what seems worse
+constexpr double kMostSavings = 3;       // cycles' worth: no rush of trials after a long chain
+constexpr double kDoubtOfOldAge = 0.25;  // how much better a block may be for each trial it was passed over
 
 }  // namespace
 
 void StepTimes::add(int rows, double milliseconds) {
-  const auto [at, fresh] = times_.emplace(rows, milliseconds);
-  if (fresh) return;
-  // Another process may slow a step down at any time; nothing makes one faster than it is.
-  at->second = milliseconds < at->second ? milliseconds : at->second + kRelax * (milliseconds - at->second);
+  Newest& newest = times_[rows];
+  newest.values[newest.count++ % kNewest] = milliseconds;
+}
+
+double StepTimes::Newest::median() const {
+  std::array<double, kNewest> sorted = values;
+  const std::size_t known = std::min(count, kNewest);
+  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(known));
+  return sorted[(known - 1) / 2];  // of two the lower: what disturbs a step only makes it slower
 }
 
 double StepTimes::estimate(int rows) const {
   if (times_.empty()) return 0;
   const auto above = times_.lower_bound(rows);
   if (above == times_.end()) {
-    const auto& [most, time] = *times_.rbegin();
-    return time * rows / most;
+    const auto last = std::prev(above);
+    const double time = last->second.median();
+    if (times_.size() == 1) return time;
+    const auto before = std::prev(last);
+    const double slope = (time - before->second.median()) / (last->first - before->first);
+    return time + std::clamp(slope, 0.0, time / last->first) * (rows - last->first);
   }
-  if (above->first == rows || above == times_.begin()) return above->second;
+  const double time = above->second.median();
+  if (above->first == rows || above == times_.begin()) return time;
   const auto below = std::prev(above);
-  const double share = static_cast<double>(rows - below->first) / (above->first - below->first);
-  return below->second + share * (above->second - below->second);
+  const double less = below->second.median();
+  return less + (time - less) * (rows - below->first) / (above->first - below->first);
 }
 
 void DraftRecord::add(int tried, int right) {
-  for (int i = 0; i < std::min(tried, right + 1) && i < static_cast<int>(right_.size()); ++i) {
-    double& r = right_[static_cast<std::size_t>(i)];
-    r = kMemory * r + (i < right ? 1 - kMemory : 0);
+  if (others_ != nullptr) others_->add(tried, right);
+  const double memory = others_ != nullptr ? kMemory : kOthersMemory;
+  for (int i = 0; i < std::min(tried, right + 1) && i < static_cast<int>(seen_.size()); ++i) {
+    Seen& seen = seen_[static_cast<std::size_t>(i)];
+    seen.tried = memory * seen.tried + 1;
+    seen.right = memory * seen.right + (i < right ? 1 : 0);
   }
 }
 
+double DraftRecord::share(std::size_t draft, double guess) const {
+  const Seen& seen = seen_[draft];
+  return (kGuessWeight * guess + seen.right) / (kGuessWeight + seen.tried);
+}
+
+// A draft of which nothing is known is taken to be as good as the one before it.
 double DraftRecord::expected_tokens(int drafts) const {
-  double tokens = 1, all_right = 1;
-  for (int i = 0; i < drafts && i < static_cast<int>(right_.size()); ++i) {
-    all_right *= right_[static_cast<std::size_t>(i)];
+  double tokens = 1, all_right = 1, guess = kFirstGuess;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(drafts) && i < seen_.size(); ++i) {
+    if (others_ != nullptr) guess = others_->share(i, guess);
+    const double mine = share(i, guess);
+    if (others_ == nullptr) guess = mine;
+    all_right *= mine;
     tokens += all_right;
   }
   return tokens;
 }
 
-// Tokens a millisecond of all rows together.
-double BlockChoice::rate(const std::vector<const DraftRecord*>& rows, int block) const {
+BlockChoice::Outlook BlockChoice::outlook(const std::vector<const DraftRecord*>& rows, int block) const {
   const int count = static_cast<int>(rows.size());
-  double tokens = 0;
-  for (const DraftRecord* row : rows) tokens += row->expected_tokens(block - 1);
-  double time = steps_.estimate(count * block);
+  Outlook out;
+  for (const DraftRecord* row : rows) out.tokens += row->expected_tokens(block - 1);
+  out.milliseconds = steps_.estimate(count * block);
   if (block > 1) {
     const int masks = count * (block - 1);
-    time += drafts_.empty() ? steps_.estimate(masks) : drafts_.estimate(masks);
+    out.milliseconds += drafts_.empty() ? steps_.estimate(masks) : drafts_.estimate(masks);
   }
-  return time <= 0 ? tokens : tokens / time;
+  return out;
 }
 
 int BlockChoice::choose(const std::vector<const DraftRecord*>& rows) {
   if (fixed_ || most_ == 1 || rows.empty()) return most_;
+  const int limit = std::min(most_, 2 * largest_);  // guesses far from what is known mislead
+  std::vector<Outlook> outlooks(1);                 // by block
   int best = 1;
-  double best_rate = rate(rows, 1);
-  for (int block = 2; block <= most_; ++block) {
-    const double r = rate(rows, block);
-    if (r > best_rate) {
-      best = block;
-      best_rate = r;
-    }
+  for (int block = 1; block <= limit; ++block) {
+    outlooks.push_back(outlook(rows, block));
+    if (outlooks.back().rate() > outlooks[static_cast<std::size_t>(best)].rate()) best = block;
   }
-  if (best > 1) {
-    plain_cycles_ = 0;
-    return best;
+  const int chosen = trial(outlooks, best);
+  largest_ = std::max(largest_, chosen);
+  tries_since_[static_cast<std::size_t>(chosen)] = 0;
+  return chosen;
+}
+
+// `best`, or another block whose turn it is and for whose loss enough was set aside.
+int BlockChoice::trial(const std::vector<Outlook>& outlooks, int best) {
+  const Outlook& most = outlooks[static_cast<std::size_t>(best)];
+  savings_ = std::min(savings_ + kTrialShare * most.milliseconds, kMostSavings * most.milliseconds);
+  const auto promise = [&](std::size_t block) {
+    return outlooks[block].rate() * (1 + kDoubtOfOldAge * tries_since_[block]);
+  };
+  std::size_t other = 0;
+  for (std::size_t block = 1; block < outlooks.size(); ++block) {
+    if (static_cast<int>(block) == best) continue;
+    if (other == 0 || promise(block) > promise(other)) other = block;
   }
-  // What drafts are worth is only seen by making some.
-  if (++plain_cycles_ < patience_) return 1;
-  plain_cycles_ = 0;
-  patience_ = std::min(2 * patience_, kMostPatience);
-  return std::min(2, most_);
+  if (other == 0) return best;
+  const double loss = outlooks[other].milliseconds - outlooks[other].tokens / most.rate();
+  if (savings_ < loss) return best;
+  savings_ -= loss;
+  for (int& tries : tries_since_) ++tries;
+  return static_cast<int>(other);
 }
 
 }  // namespace ponder::decide

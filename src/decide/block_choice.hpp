@@ -2,63 +2,93 @@
 // against what it is likely to gain. Only speed depends on it.
 //
 // A cycle with K candidates for each of R rows costs one step of R K rows and, for K > 1, one of R (K - 1)
-// mask rows; it yields 1 + a_1 + a_1 a_2 + ... tokens a row, a_i being how often draft i was right of late.
-// Times are learned from the cycles themselves; sizes not seen yet are guessed from those around them.
+// mask rows; it yields 1 + a_1 + a_1 a_2 + ... tokens a row, a_i being how often draft i was right of late
+// where those before it were. Both are learned from the cycles themselves. What is not known yet is guessed
+// kindly, so that it is tried soon; and a hundredth of the time goes into trying what seems worse.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
 
 namespace ponder::decide {
 
-// Milliseconds of steps by their number of rows.
+// Milliseconds of steps by their number of rows: the median of the newest few.
 class StepTimes {
  public:
   void add(int rows, double milliseconds);
   bool empty() const noexcept { return times_.empty(); }
-  // Between two known sizes: linear. Past the largest: in proportion to the rows, at most. Below the
-  // smallest: the smallest's. 0 when nothing is known.
+  // Between two known sizes: linear. Past the largest: on along the line through the largest two, but never
+  // falling, nor growing faster than the rows; the largest's where no other is known. Below the smallest: the
+  // smallest's. 0 when nothing is known.
   double estimate(int rows) const;
 
  private:
-  std::map<int, double> times_;  // lightly smoothed minima: what a step takes when nothing disturbs it
+  static constexpr std::size_t kNewest = 5;  // odd
+  struct Newest {
+    std::array<double, kNewest> values{};
+    std::size_t count = 0;  // of all that were added
+    double median() const;
+  };
+  std::map<int, Newest> times_;
 };
 
 // How often each draft of a chain was right of late.
 class DraftRecord {
  public:
-  explicit DraftRecord(int most) : right_(static_cast<std::size_t>(most), kFirstGuess) {}
+  // `others`: what all chains together saw; learns along with this one, speaks for what this one has not seen
+  // yet, and must outlive it.
+  explicit DraftRecord(int most, DraftRecord* others = nullptr)
+      : seen_(static_cast<std::size_t>(most)), others_(others) {}
   // `tried` drafts were fed, the first `right` of them were right; the one behind them, if fed, was wrong.
   void add(int tried, int right);
   // Expected tokens of a cycle that feeds `drafts` of them.
   double expected_tokens(int drafts) const;
 
  private:
-  static constexpr double kFirstGuess = 0.7;
-  std::vector<double> right_;
+  struct Seen {
+    double tried = 0, right = 0;  // both fade
+  };
+  double share(std::size_t draft, double guess) const;
+
+  std::vector<Seen> seen_;
+  DraftRecord* others_;
 };
 
 class BlockChoice {
  public:
   // `fixed`: always `most`. `most` counts the certain candidate: 1 is plain decoding.
-  BlockChoice(int most, bool fixed) : most_(most), fixed_(fixed) {}
+  BlockChoice(int most, bool fixed)
+      : most_(most), fixed_(fixed), all_(most), tries_since_(static_cast<std::size_t>(most) + 1) {}
+  BlockChoice(const BlockChoice&) = delete;  // records refer to it
+  BlockChoice& operator=(const BlockChoice&) = delete;
 
   int most() const noexcept { return most_; }
   StepTimes& steps() noexcept { return steps_; }
   StepTimes& drafts() noexcept { return drafts_; }
+  // For a chain that begins.
+  DraftRecord new_record() { return DraftRecord(most_, &all_); }
 
   // Candidates a row for the next cycle of the rows with these records.
   int choose(const std::vector<const DraftRecord*>& rows);
 
  private:
-  double rate(const std::vector<const DraftRecord*>& rows, int block) const;
+  // Of one cycle of all rows.
+  struct Outlook {
+    double tokens = 0, milliseconds = 0;
+    double rate() const { return milliseconds <= 0 ? tokens : tokens / milliseconds; }
+  };
+  Outlook outlook(const std::vector<const DraftRecord*>& rows, int block) const;
+  int trial(const std::vector<Outlook>& outlooks, int best);
 
   int most_;
   bool fixed_;
   StepTimes steps_, drafts_;
-  int plain_cycles_ = 0;  // since the last one with drafts
-  int patience_ = 32;     // plain cycles before drafts are tried again; doubles while they keep failing
+  DraftRecord all_;
+  int largest_ = 1;               // block tried so far
+  double savings_ = 0;            // milliseconds set aside for trials
+  std::vector<int> tries_since_;  // by block: trials of others since it was last chosen
 };
 
 }  // namespace ponder::decide
