@@ -8,6 +8,8 @@ namespace ponder::cpu {
 namespace {
 
 constexpr int kPackedTile = 4;
+constexpr int kPackedSide = 1;
+constexpr int kTwoChains = 2;
 
 struct Codes4 {
   __m256i v;

@@ -8,6 +8,8 @@ namespace ponder::cpu {
 namespace {
 
 constexpr int kPackedTile = 8;
+constexpr int kPackedSide = 1;
+constexpr int kTwoChains = 2;
 
 struct Codes4 {
   uint8x16_t v;

@@ -6,7 +6,8 @@
 //   gather_rungs   ladder[(codes[lane] % 32) * 16 + lane]
 //   store_int8     rounds to the nearest int8 (ties to even) and returns the codes' sum; sizes are at most
 //   127
-// kPackedTile is how many input rows share one pass over the weights.
+// kPackedTile is how many input rows share one pass over the weights, kPackedSide how many of them are summed
+// side by side, kTwoChains up to how many rows each has two chains of sums.
 #pragma once
 
 #include "cpu/kernels/vec_scalar.hpp"
@@ -15,6 +16,8 @@ namespace ponder::cpu {
 namespace {
 
 constexpr int kPackedTile = 4;
+constexpr int kPackedSide = 1;
+constexpr int kTwoChains = 0;
 
 struct Codes4 {
   uint8_t b[4 * kLanes];

@@ -11,3 +11,17 @@
 #define PONDER_UNROLL _Pragma("GCC unroll 8")
 #define PONDER_UNROLL16 _Pragma("GCC unroll 16")
 #endif
+
+namespace ponder::cpu {
+namespace {
+
+// The same pointer, of which the compiler knows nothing: it addresses what lies around it by constant
+// distances, where it would otherwise keep a register for each.
+template <class T>
+PONDER_INLINE T* as_base(T* p) {
+  asm("" : "+r"(p));
+  return p;
+}
+
+}  // namespace
+}  // namespace ponder::cpu

@@ -149,21 +149,35 @@ PONDER_INLINE void dot_block(const PackedProduct& p, const uint8_t* block, int64
     prefetch(w, p.prefetch + 192);
     const auto* factors = reinterpret_cast<const float*>(x + rows * kPackedGroup) + r;
     const auto* corrections = reinterpret_cast<const int32_t*>(x + rows * (kPackedGroup + 4)) + r;
-    const int8_t* codes = x + r * kPackedGroup;
+    const int8_t* codes = as_base(x + r * kPackedGroup);
     PONDER_UNROLL for (int v = 0; v < V; ++v) {
       CodeSteps steps;
       Packed::read(w, vector + v, steps);
       const Vec scale = scales.at(g, vector + v);
-      PONDER_UNROLL16 for (int i = 0; i < R; ++i) {
-        // Two chains: few rows would wait for one.
-        Sums sum = start_sums(Packed::start(corrections[i])), other = start_sums(0);
-        PONDER_UNROLL for (int c = 0; c < kSteps; ++c) {
-          Sums& chain = R <= 2 && c >= kSteps / 2 ? other : sum;
-          chain = Packed::dot(chain, steps.step[c], codes + i * kPackedGroup + c * 4);
+      // Rows side by side: a chain of sums alone would wait for each of them. Few rows get two chains each.
+      constexpr int side = R < kPackedSide ? R : kPackedSide;
+      constexpr bool two = R <= kTwoChains;
+      PONDER_UNROLL16 for (int first = 0; first < R; first += side) {
+        Sums sum[side], other[side];
+        PONDER_UNROLL for (int j = 0; j < side; ++j) {
+          if (first + j >= R) continue;
+          sum[j] = start_sums(Packed::start(corrections[first + j]));
+          if (two) other[j] = start_sums(0);
         }
-        if (R <= 2) sum = add_sums(sum, other);
-        const Vec factor = splat(factors[i]);
-        acc[v][i] = fma(to_floats(sum), Packed::row_scales ? factor : factor * scale, acc[v][i]);
+        PONDER_UNROLL for (int c = 0; c < kSteps; ++c) {
+          PONDER_UNROLL for (int j = 0; j < side; ++j) {
+            if (first + j >= R) continue;
+            Sums& chain = two && c >= kSteps / 2 ? other[j] : sum[j];
+            chain = Packed::dot(chain, steps.step[c], codes + (first + j) * kPackedGroup + c * 4);
+          }
+        }
+        PONDER_UNROLL for (int j = 0; j < side; ++j) {
+          if (first + j >= R) continue;
+          if (two) sum[j] = add_sums(sum[j], other[j]);
+          const Vec factor = splat(factors[first + j]);
+          Vec& to = acc[v][first + j];
+          to = fma(to_floats(sum[j]), Packed::row_scales ? factor : factor * scale, to);
+        }
       }
     }
   }
