@@ -104,6 +104,34 @@ decide::LoadOptions ModelArguments::load_options() const {
   return options;
 }
 
+void DraftArguments::add(CLI::App& app, const std::shared_ptr<DraftArguments>& args) {
+  app.add_option("--drafter", args->drafter,
+                 "Drafter's weights (default: the drafter*.safetensors of the model)")
+      ->type_name("FILE");
+  app.add_option("--draft-window", args->memory.window, "Newest tokens that drafts see in delta layers")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--draft-sinks", args->memory.sinks, "First tokens that drafts see in delta layers")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--draft-kv", args->kv, "How what drafts see in delta layers is held: f32, bf16, q8")
+      ->type_name("TYPE")
+      ->capture_default_str();
+}
+
+hybrid::DraftMemory DraftArguments::checked_memory() const {
+  const auto range = [](const char* flag, std::int64_t value, std::int64_t low) {
+    if (value < low || value > decide::max_setting) {
+      fail(ErrorKind::usage, "{} {}: expected {} to {}", flag, value, low, decide::max_setting);
+    }
+  };
+  range("--draft-window", memory.window, 1);
+  range("--draft-sinks", memory.sinks, 0);
+  hybrid::DraftMemory out = memory;
+  out.type = parse_kv_type(kv, "--draft-kv");
+  return out;
+}
+
 void ModelArguments::announce(const std::string& description) const {
   if (verbose || ::isatty(STDERR_FILENO) == 1) complain(description);
 }

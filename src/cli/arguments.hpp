@@ -36,6 +36,17 @@ struct ModelArguments {
   void announce(const std::string& description) const;
 };
 
+// The drafter of a model, and what it remembers.
+struct DraftArguments {
+  std::optional<std::string> drafter;
+  std::string kv = "q8";
+  hybrid::DraftMemory memory;
+
+  static void add(CLI::App& app, const std::shared_ptr<DraftArguments>& args);
+  // Throws Error(usage) for values out of range.
+  hybrid::DraftMemory checked_memory() const;
+};
+
 // "auto", "f32", "bf16", "f16", "fp8", "q8", "q4", "q4tp". Throws Error(usage).
 hybrid::TypeChoice parse_weight_type(const std::string& text);
 // "f32", "bf16", "q8". Throws Error(usage).

@@ -129,14 +129,6 @@ std::string decode_table(const BenchReport& r) {
 
 // ---- JSON ------------------------------------------------------------------------------------------------
 
-Value json_of(const Spread& s) {
-  Object o;
-  o.append("median", s.median);
-  o.append("min", s.min);
-  o.append("max", s.max);
-  return o;
-}
-
 Value json_of(const engine::Work& w) {
   Object o;
   o.append("weights", whole(w.weight_bytes));
@@ -181,8 +173,8 @@ Value ops_json(const Figure& f, ops::ActivationType activations) {
 Object figure_json(const Figure& f, const BenchReport& r, const char* rows_name) {
   Object o;
   o.append(rows_name, f.rows);
-  o.append("tokens_per_s", json_of(rate(f)));
-  o.append("seconds", json_of(f.seconds));
+  o.append("tokens_per_s", spread_json(rate(f)));
+  o.append("seconds", spread_json(f.seconds));
   o.append("bytes", json_of(f.work));
   o.append("multiply_adds", whole(f.work.multiply_adds));
   o.append("share_of_reads", share_of_reads(f));
@@ -239,7 +231,7 @@ std::string BenchReport::text() const {
   out +=
       fmt::format("         lowest of its rounds: reads {:.1f} GB/s, int8 {:.0f}, bf16 {:.0f}, f32 {:.0f}\n",
                   worst.read_bytes / 1e9, worst.int8_ops / 1e9, worst.bf16_ops / 1e9, worst.f32_ops / 1e9);
-  out += prompt_table(*this) + decode_table(*this);
+  out += prompt_table(*this) + decode_table(*this) + thinking.text();
   if (!ops) return out;
   if (!prompts.empty()) {
     out += fmt::format("\na prompt of {} tokens\n{}", prompts.back().rows,
@@ -299,6 +291,7 @@ Value BenchReport::json() const {
   out.append("yardsticks", std::move(yardsticks));
   out.append("prompt", std::move(prompt_list));
   out.append("decode", std::move(decode_list));
+  if (!thinking.figures.empty()) out.append("think", thinking.json());
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/think_report.hpp"
 #include "decide/json_value.hpp"
 #include "engine/benchmark.hpp"
 #include "models/hybrid/model.hpp"
@@ -27,6 +28,7 @@ struct BenchReport {
   std::vector<engine::Figure> prompts;
   std::vector<engine::Figure> decodes;
   bool ops = false;
+  ThinkReport thinking;
 
   // Counts the model's matrices and says what they are held as.
   void describe(const hybrid::HybridModel& model);

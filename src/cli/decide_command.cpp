@@ -33,12 +33,10 @@ struct DecideArguments {
   bool return_reasoning = false;
   std::int64_t max_think = Options{}.max_think;
   std::optional<double> threshold;
-  std::optional<std::string> drafter;
+  std::shared_ptr<DraftArguments> draft = std::make_shared<DraftArguments>();
   bool no_drafter = false;
   std::optional<int> block;
   std::int64_t prefix_cache = 1024;
-  std::string draft_kv = "q8";
-  hybrid::DraftMemory draft_memory;
 };
 
 Value optional_probs(const std::optional<std::vector<double>>& probs) {
@@ -85,9 +83,8 @@ class Decide {
     range("--max-len", args_.limits.max_len, std::int64_t{1}, max_setting);
     range("--block", args_.block.value_or(1), 1, ops::kHeldRows);
     range("--prefix-cache", args_.prefix_cache, std::int64_t{0}, std::int64_t{1} << 30);
-    range("--draft-window", args_.draft_memory.window, std::int64_t{1}, max_setting);
-    range("--draft-sinks", args_.draft_memory.sinks, std::int64_t{0}, max_setting);
-    if (args_.drafter && args_.no_drafter)
+    args_.draft->checked_memory();
+    if (args_.draft->drafter && args_.no_drafter)
       fail(ErrorKind::usage, "--drafter and --no-drafter exclude each other");
     range("--max-think", args_.max_think, std::int64_t{0}, max_setting);
     if (args_.threshold && !(*args_.threshold >= 0 && *args_.threshold <= 1)) {
@@ -106,10 +103,9 @@ class Decide {
       options.limits.fixed_block = true;
     }
     options.limits.prefix_cache_bytes = static_cast<std::uint64_t>(args_.prefix_cache) << 20U;
-    if (args_.drafter) options.drafter = *args_.drafter;
+    if (args_.draft->drafter) options.drafter = *args_.draft->drafter;
     if (args_.no_drafter) options.drafter.emplace();
-    options.draft_memory = args_.draft_memory;
-    options.draft_memory.type = parse_kv_type(args_.draft_kv, "--draft-kv");
+    options.draft_memory = args_.draft->checked_memory();
     model_ = DecisionModel::load(args_.model->folder(), options);
     args_.model->announce(model_->describe());
   }
@@ -271,9 +267,7 @@ Action add_decide(CLI::App& app) {
   app.add_option("--max-len", args->limits.max_len, "Most tokens of prompt, chain and answer together")
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--drafter", args->drafter,
-                 "Drafter's weights (default: the drafter*.safetensors of the model)")
-      ->type_name("FILE");
+  DraftArguments::add(app, args->draft);
   app.add_flag("--no-drafter", args->no_drafter, "Think without drafts");
   app.add_option(
          "--block", args->block,
@@ -283,15 +277,6 @@ Action add_decide(CLI::App& app) {
   app.add_option("--prefix-cache", args->prefix_cache,
                  "Memory for beginnings of earlier prompts, in MiB; 0: none")
       ->type_name("MIB")
-      ->capture_default_str();
-  app.add_option("--draft-window", args->draft_memory.window, "Newest tokens that drafts see in delta layers")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--draft-sinks", args->draft_memory.sinks, "First tokens that drafts see in delta layers")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--draft-kv", args->draft_kv, "How what drafts see in delta layers is held: f32, bf16, q8")
-      ->type_name("TYPE")
       ->capture_default_str();
   app.add_option("--max-think", args->max_think, "Thinking budget of requests that give none, in tokens")
       ->type_name("N")

@@ -24,6 +24,13 @@ std::vector<const std::byte*> Sequence::pages() const {
   return out;
 }
 
+std::vector<const std::byte*> Sequence::draft_pages() const {
+  std::vector<const std::byte*> out;
+  out.reserve(draft_pages_.size());
+  for (const BlockRef& page : draft_pages_) out.push_back(page ? page.data() : nullptr);
+  return out;
+}
+
 // A model without attention or without recurrence still gets blocks, of the least size.
 Engine::Engine(std::unique_ptr<models::Model> model, const Options& options)
     : model_(std::move(model)),

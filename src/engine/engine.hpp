@@ -33,9 +33,11 @@ class Sequence {
   // Error(unsupported) and nothing changes. Keep a fork to come back to.
   void rewind(std::int64_t size) const;
 
-  // For inspection: the recurrent block and the pages, in position order.
+  // For inspection: the recurrent block and the pages, in position order; of those for drafting, null where
+  // nothing is kept any more.
   const float* recurrent() const;
   std::vector<const std::byte*> pages() const;
+  std::vector<const std::byte*> draft_pages() const;
 
  private:
   friend class Engine;

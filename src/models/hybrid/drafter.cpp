@@ -1,6 +1,5 @@
 #include "models/hybrid/drafter.hpp"
 
-#include <array>
 #include <memory>
 #include <string>
 
@@ -10,9 +9,17 @@
 #include "models/hybrid/stored_weights.hpp"
 
 namespace ponder::hybrid {
-namespace {
+ops::KvShape draft_kv_shape(const Config& c, ops::KvType type) {
+  ops::KvShape shape;
+  shape.heads = c.linear_num_key_heads;
+  shape.value_heads = c.linear_num_value_heads;
+  shape.key_dim = c.linear_key_head_dim;
+  shape.value_dim = c.linear_value_head_dim;
+  shape.type = type;
+  return shape;
+}
 
-std::array<MatrixShape, 3> layer_matrices(const Config& c, std::size_t layer) {
+std::array<MatrixShape, 3> drafter_matrices(const Config& c, std::size_t layer) {
   const std::int64_t hidden = c.hidden_size;
   if (c.layers[layer] == LayerKind::delta) {
     const auto name = [&](const char* part) { return fmt::format("delta_{}.{}.weight", part, layer); };
@@ -27,7 +34,7 @@ std::array<MatrixShape, 3> layer_matrices(const Config& c, std::size_t layer) {
           MatrixShape{name("v"), kv, hidden}};
 }
 
-void check_config(const Config& c) {
+void check_draftable(const Config& c) {
   bool delta = false;
   for (const LayerKind kind : c.layers) delta = delta || kind == LayerKind::delta;
   if (!delta) return;
@@ -43,15 +50,13 @@ void check_config(const Config& c) {
   }
 }
 
-}  // namespace
-
 MemoryNeeds estimate_drafter_memory(const Config& config, const formats::Checkpoint& checkpoint,
                                     TypeChoice type) {
-  check_config(config);
+  check_draftable(config);
   StoredWeights stored(checkpoint);
   MemoryNeeds needs;
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    for (const MatrixShape& m : layer_matrices(config, i)) {
+    for (const MatrixShape& m : drafter_matrices(config, i)) {
       add_needs(stored.take_matrix(m.name, m.rows, m.cols), m, type, needs);
     }
   }
@@ -60,7 +65,7 @@ MemoryNeeds estimate_drafter_memory(const Config& config, const formats::Checkpo
 
 Drafter load_drafter(const Config& config, const formats::Checkpoint& checkpoint, ops::Backend& backend,
                      TypeChoice type) {
-  check_config(config);
+  check_draftable(config);
   StoredWeights stored(checkpoint);
   const auto owner = std::make_shared<formats::Checkpoint>(checkpoint);
   Drafter drafter;
@@ -74,7 +79,7 @@ Drafter load_drafter(const Config& config, const formats::Checkpoint& checkpoint
     return linear;
   };
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
-    const auto m = layer_matrices(config, i);
+    const auto m = drafter_matrices(config, i);
     drafter.layers.push_back({matrix(m[0]), matrix(m[1]), matrix(m[2])});
   }
   stored.check_all_used();

@@ -5,8 +5,9 @@
 // they see of the delta layers is kept in few bits, for a window and the first rows only.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <vector>
 
 #include "models/hybrid/weights.hpp"
@@ -34,8 +35,17 @@ struct DraftMemory {
   ops::KvType type = ops::KvType::q8;
 };
 
-// Throws Error(bad_file) that names the tensor, the file and both shapes; Error(unsupported) for a model
-// whose delta layers have keys and values of different sizes, or keys smaller than the rotary size.
+// The drafter's view of a delta layer: rotated keys once a key head, a value of each value head.
+ops::KvShape draft_kv_shape(const Config& config, ops::KvType type);
+
+// q, k and v of a layer, by the names they have in a file.
+std::array<MatrixShape, 3> drafter_matrices(const Config& config, std::size_t layer);
+
+// Throws Error(unsupported) for a model that cannot have a drafter: delta layers whose keys and values have
+// different sizes, or keys smaller than the rotary size.
+void check_draftable(const Config& config);
+
+// Throws as check_draftable(), and Error(bad_file) that names the tensor, the file and both shapes.
 MemoryNeeds estimate_drafter_memory(const Config& config, const formats::Checkpoint& checkpoint,
                                     TypeChoice type);
 Drafter load_drafter(const Config& config, const formats::Checkpoint& checkpoint, ops::Backend& backend,

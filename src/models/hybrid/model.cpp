@@ -94,15 +94,8 @@ ops::Rows HybridModel::take(std::int64_t cols) {
   return {data, cols};
 }
 
-// The drafter's view of a delta layer: rotated keys once a key head, a value of each value head.
 ops::KvShape HybridModel::draft_shape() const {
-  ops::KvShape shape;
-  shape.heads = config_.linear_num_key_heads;
-  shape.value_heads = config_.linear_num_value_heads;
-  shape.key_dim = config_.linear_key_head_dim;
-  shape.value_dim = config_.linear_value_head_dim;
-  shape.type = draft_memory_.type;
-  return shape;
+  return draft_kv_shape(config_, draft_memory_.type);
 }
 
 void HybridModel::start_step(std::span<const models::Segment> segments) {

@@ -60,6 +60,19 @@ class Maker {
     return w;
   }
 
+  Drafter make_drafter() {
+    Drafter d;
+    d.mask_embed = uniform(c_.hidden_size, -1, 1);
+    for (std::size_t i = 0; i < c_.layers.size(); ++i) {
+      const auto m = drafter_matrices(c_, i);
+      d.layers.push_back(
+          {linear(m[0].rows, m[0].cols), linear(m[1].rows, m[1].cols), linear(m[2].rows, m[2].cols)});
+    }
+    d.bytes_per_row = matrix_bytes_;
+    d.owned_bytes = owned_bytes_;
+    return d;
+  }
+
  private:
   static std::vector<float> ones(int n) { return std::vector<float>(static_cast<std::size_t>(n), 1.0F); }
 
@@ -140,25 +153,42 @@ class Maker {
   std::size_t matrix_bytes_ = 0;
 };
 
+void add_random(const Config& config, const MatrixShape& m, TypeChoice type, MemoryNeeds& needs) {
+  const double bits = ops::weight_type_bits(held_type(kStored, type, m));
+  const double bytes = static_cast<double>(m.rows) * static_cast<double>(m.cols) * bits / 8;
+  if (static_cast<double>(needs.allocated) + bytes > 0x1p62) {
+    fail(ErrorKind::too_large, "a model of {} layers of {} features: its size does not fit 64 bits",
+         config.num_hidden_layers, config.hidden_size);
+  }
+  needs.allocated += static_cast<std::uint64_t>(bytes);
+}
+
 }  // namespace
 
 MemoryNeeds estimate_random_memory(const Config& config, TypeChoice type) {
   MemoryNeeds needs;
-  each_matrix(config, [&](const MatrixShape& m) {
-    const double bits = ops::weight_type_bits(held_type(kStored, type, m));
-    const double bytes = static_cast<double>(m.rows) * static_cast<double>(m.cols) * bits / 8;
-    if (static_cast<double>(needs.allocated) + bytes > 0x1p62) {
-      fail(ErrorKind::too_large, "a model of {} layers of {} features: its size does not fit 64 bits",
-           config.num_hidden_layers, config.hidden_size);
-    }
-    needs.allocated += static_cast<std::uint64_t>(bytes);
-  });
+  each_matrix(config, [&](const MatrixShape& m) { add_random(config, m, type, needs); });
   return needs;
 }
 
 Weights make_random_weights(const Config& config, ops::Backend& backend, TypeChoice type,
                             std::uint64_t seed) {
   return Maker(config, backend, type, seed).make();
+}
+
+MemoryNeeds estimate_random_drafter_memory(const Config& config, TypeChoice type) {
+  check_draftable(config);
+  MemoryNeeds needs;
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    for (const MatrixShape& m : drafter_matrices(config, i)) add_random(config, m, type, needs);
+  }
+  return needs;
+}
+
+Drafter make_random_drafter(const Config& config, ops::Backend& backend, TypeChoice type,
+                            std::uint64_t seed) {
+  check_draftable(config);
+  return Maker(config, backend, type, seed).make_drafter();
 }
 
 }  // namespace ponder::hybrid

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "models/hybrid/drafter.hpp"
 #include "models/hybrid/weights.hpp"
 
 namespace ponder::hybrid {
@@ -13,5 +14,9 @@ MemoryNeeds estimate_random_memory(const Config& config, TypeChoice type);
 
 // The same weights for the same seed. Nothing chosen means bf16, as published checkpoints are stored.
 Weights make_random_weights(const Config& config, ops::Backend& backend, TypeChoice type, std::uint64_t seed);
+
+// A drafter of a configuration, whose guesses are worth nothing. Throw as check_draftable().
+MemoryNeeds estimate_random_drafter_memory(const Config& config, TypeChoice type);
+Drafter make_random_drafter(const Config& config, ops::Backend& backend, TypeChoice type, std::uint64_t seed);
 
 }  // namespace ponder::hybrid
