@@ -195,6 +195,7 @@ void Engine::settle(Sequence& sequence, int accepted) {
   const std::vector<std::int32_t> rows(static_cast<std::size_t>(sequence.held_));  // only their number counts
   segment.ids = rows;
   segment.position = sequence.size_;
+  state_pool_.make_unique(sequence.recurrent_);  // a fork may have been taken while the rows were held
   segment.recurrent = reinterpret_cast<float*>(sequence.recurrent_.data());
   model_->settle(segment, accepted);
   sequence.held_ = 0;
