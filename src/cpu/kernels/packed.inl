@@ -46,12 +46,14 @@ struct Q4Packed {
   PONDER_INLINE static int32_t start(int32_t correction) { return correction; }
 };
 
-// Scales of a block, group by group. prepare() is called before the first of every kScaleGroups groups.
+// Scales of a block, group by group. prepare() is called before the first of every kScaleGroups groups. They
+// are a short stream of their own, which is asked for a block ahead.
 constexpr int kScaleGroups = 16;
 
 struct NoScales {
   NoScales(const uint8_t*, int64_t) {}
   PONDER_INLINE void prepare(int64_t, int, int) {}
+  PONDER_INLINE void read_ahead(int64_t, int64_t) const {}
   PONDER_INLINE Vec at(int64_t, int) const { return splat(1.0F); }
 };
 
@@ -60,6 +62,9 @@ struct HalfScales {
   HalfScales(const uint8_t* block, int64_t groups)
       : scales(reinterpret_cast<const uint16_t*>(block + groups * Q4Packed::group_bytes)) {}
   PONDER_INLINE void prepare(int64_t, int, int) {}
+  PONDER_INLINE void read_ahead(int64_t group, int64_t bytes) const {
+    prefetch(scales + group * kPackedRows, bytes);
+  }
   PONDER_INLINE Vec at(int64_t group, int vector) const {
     return load_f16(scales + group * kPackedRows + vector * kLanes);
   }
@@ -91,6 +96,9 @@ struct LadderScales {
         store(scales + at, gather_rungs(ladder + v * kLanes, codes + group * kPackedRows + at));
       }
     }
+  }
+  PONDER_INLINE void read_ahead(int64_t group, int64_t bytes) const {
+    prefetch(codes + group * kPackedRows, bytes);
   }
   PONDER_INLINE Vec at(int64_t group, int vector) const {
     return load(scales + group % kScaleGroups * kPackedRows + vector * kLanes);
@@ -147,6 +155,7 @@ PONDER_INLINE void dot_block(const PackedProduct& p, const uint8_t* block, int64
     prefetch(w, p.prefetch + 64);
     prefetch(w, p.prefetch + 128);
     prefetch(w, p.prefetch + 192);
+    scales.read_ahead(g, p.block_bytes);
     const auto* factors = reinterpret_cast<const float*>(x + rows * kPackedGroup) + r;
     const auto* corrections = reinterpret_cast<const int32_t*>(x + rows * (kPackedGroup + 4)) + r;
     const int8_t* codes = as_base(x + r * kPackedGroup);
