@@ -16,30 +16,56 @@ namespace ponder {
 //
 // The caller fills in a Job, then opens the region: the release store of state_ publishes it. A worker enters
 // by counting itself in with a compare-and-swap that fails once the region is closed. Caller and workers take
-// task numbers from job.next until none is left. The caller closes the region and waits until nobody is
-// inside; only then does the Job, which lives on its stack, go away. A worker that comes late finds the
-// region closed and touches nothing.
+// tasks from their shares, then from each other's, until none is left. The caller closes the region and waits
+// until nobody is inside; only then does the Job, which lives on its stack, go away. A worker that comes late
+// finds the region closed and touches nothing.
 //
 // A region number may wrap round while a worker sleeps; at worst that worker misses one region, which the
 // others finish without it. All changes that somebody may sleep on are sequentially consistent
 // read-modify-writes: a plain store could still be on its way when the sleepers are counted.
 
+// Tasks [begin, end) that nobody has taken, in one word.
+struct alignas(64) ThreadPool::Share {
+  std::atomic<std::uint64_t> range{0};
+
+  void set(std::uint32_t begin, std::uint32_t end) noexcept {
+    range.store(std::uint64_t{end} << 32U | begin, std::memory_order_relaxed);
+  }
+  // The first task, or for a thief the last; -1 when none is left.
+  int take(bool last) noexcept {
+    std::uint64_t now = range.load(std::memory_order_relaxed);
+    for (;;) {
+      const auto begin = static_cast<std::uint32_t>(now), end = static_cast<std::uint32_t>(now >> 32U);
+      if (begin >= end) return -1;
+      const std::uint64_t then =
+          last ? std::uint64_t{end - 1} << 32U | begin : std::uint64_t{end} << 32U | (begin + 1);
+      if (range.compare_exchange_weak(now, then, std::memory_order_relaxed)) {
+        return static_cast<int>(last ? end - 1 : begin);
+      }
+    }
+  }
+};
+
 struct ThreadPool::Job {
   Body body;
-  std::int64_t tasks;
-  alignas(64) std::atomic<std::int64_t> next{0};  // 64 bits: every thread overshoots `tasks` by one
+  Share* shares;  // one for each worker
+  int workers;
   alignas(64) std::atomic<bool> failed{false};
-  std::exception_ptr error;  // written by the one thread that set `failed`
+  std::exception_ptr error = nullptr;  // written by the one thread that set `failed`
 
+  // Neighbouring tasks mostly read neighbouring memory, so a worker goes through its share in order, and what
+  // is left of others' from behind.
   void work(int worker) noexcept {
-    for (;;) {
-      const std::int64_t task = next.fetch_add(1, std::memory_order_relaxed);
-      if (task >= tasks) return;
-      try {
-        body(static_cast<int>(task), worker);
-      } catch (...) {
-        if (!failed.exchange(true)) error = std::current_exception();
-        next.store(tasks, std::memory_order_relaxed);
+    for (int i = 0; i < workers; ++i) {
+      Share& share = shares[(worker + i) % workers];
+      for (int task = share.take(i > 0); task >= 0; task = share.take(i > 0)) {
+        if (failed.load(std::memory_order_relaxed)) return;
+        try {
+          body(task, worker);
+        } catch (...) {
+          if (!failed.exchange(true)) error = std::current_exception();
+          return;
+        }
       }
     }
   }
@@ -118,6 +144,7 @@ ThreadPool::ThreadPool(int threads, ThreadPoolOptions options) : spin_(options.s
     fail(ErrorKind::usage, "a pool of {} threads: expected 1 to {}", threads, kMostThreads);
   }
   threads_.reserve(static_cast<std::size_t>(threads - 1));
+  shares_ = std::make_unique<Share[]>(static_cast<std::size_t>(threads));
   try {
     for (int worker = 1; worker < threads; ++worker) {
       threads_.emplace_back([this, worker] { work(worker); });
@@ -161,7 +188,12 @@ void ThreadPool::run(int tasks, Body body) {
 }
 
 void ThreadPool::run_region(int tasks, Body body) {
-  Job job{.body = body, .tasks = tasks, .error = nullptr};
+  const int workers = size();
+  for (int worker = 0; worker < workers; ++worker) {
+    const auto border = [&](int w) { return static_cast<std::uint32_t>(std::int64_t{tasks} * w / workers); };
+    shares_[static_cast<std::size_t>(worker)].set(border(worker), border(worker + 1));
+  }
+  Job job{.body = body, .shares = shares_.get(), .workers = workers};
   job_ = &job;
   // The region before is closed and empty, so nobody else changes state_ now.
   state_.exchange((region_of(state_.load()) + 1) * kRegion | kOpen);

@@ -4,10 +4,10 @@
 // owner of several engines builds one and gives each a shared_ptr to it, so that together they never use more
 // threads than one would.
 //
-// run() hands out task numbers from a counter, as threads come free. Which thread gets which task is chance;
-// a result must depend on the task number only. Threads that are asleep or busy elsewhere are not waited for:
-// a region ends when its tasks have, so a thread the kernel does not schedule (another process on the
-// machine, a used-up cgroup quota) costs its share of the speed and no more.
+// run() gives each thread a share of neighbouring task numbers; who has done his helps the others. Which
+// thread gets which task is chance; a result must depend on the task number only. Threads that are asleep or
+// busy elsewhere are not waited for: a region ends when its tasks have, so a thread the kernel does not
+// schedule (another process on the machine, a used-up cgroup quota) costs its share of the speed and no more.
 #pragma once
 
 #include <atomic>
@@ -64,6 +64,7 @@ class ThreadPool {
 
  private:
   struct Job;
+  struct Share;
 
   void start(const std::vector<int>& cpus);
   void stop() noexcept;
@@ -80,6 +81,7 @@ class ThreadPool {
   alignas(64) std::atomic<std::uint32_t> left_{0};   // grows when the last worker leaves a closed region
   std::atomic<bool> stopping_{false};
   std::chrono::nanoseconds spin_;
+  std::unique_ptr<Share[]> shares_;  // of the region's tasks
   std::vector<std::thread> threads_;
 };
 
