@@ -108,7 +108,7 @@ class Bench {
     for (const int n : args_.questions) check_range("--questions", n, 1, most_questions);
     const std::set<int> questions(args_.questions.begin(), args_.questions.end());
     args_.questions.assign(questions.begin(), questions.end());
-    for (const int k : t.blocks) check_range("--blocks", k, 2, ops::kHeldRows);
+    for (const int k : t.blocks) check_range("--blocks", k, 1, ops::kHeldRows);
     const std::set<int> blocks(t.blocks.begin(), t.blocks.end());
     t.blocks.assign(blocks.begin(), blocks.end());
     check_range("--think-tokens", t.tokens, 1, 1 << 20);

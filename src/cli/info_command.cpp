@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/io.hpp"
+#include "cpu/kv_page.hpp"
 #include "decide/decision_model.hpp"
 #include "decide/json_write.hpp"
 #include "formats/safetensors.hpp"
@@ -37,6 +39,24 @@ struct TypeTotal {
   std::uint64_t tensors = 0, elements = 0, bytes = 0;
 };
 
+constexpr std::pair<const char*, ops::KvType> kKvTypes[] = {
+    {"f32", ops::KvType::f32}, {"bf16", ops::KvType::bf16}, {"q8", ops::KvType::q8}};
+
+// A drafter beside the model.
+struct DrafterFile {
+  std::filesystem::path path;
+  std::uint64_t tensors = 0, bytes = 0;
+};
+
+DrafterFile look_at_drafter(const std::filesystem::path& path) {
+  DrafterFile out{path};
+  for (const formats::TensorView& tensor : formats::open_safetensors(path)) {
+    ++out.tensors;
+    out.bytes += tensor.bytes.size();
+  }
+  return out;
+}
+
 class Info {
  public:
   explicit Info(const std::filesystem::path& folder)
@@ -52,7 +72,7 @@ class Info {
     if (std::filesystem::exists(folder / "export.json", ec)) {
       export_ = decide::ExportInfo::load(folder / "export.json");
     }
-    drafters_ = formats::find_drafters(folder);
+    for (const auto& path : formats::find_drafters(folder)) drafters_.push_back(look_at_drafter(path));
   }
 
   Value json() const {
@@ -88,14 +108,28 @@ class Info {
       out += fmt::format("file       {} ({}, {} tensors)\n", printable(file.path, 4000),
                          format_bytes(file.bytes), file.tensors);
     }
-    out += fmt::format(
-        "memory     {} of matrices mapped, {} a token of keys and values, {} a sequence besides\n",
-        format_bytes(needs_.mapped), format_bytes(kv_bytes_per_token()), format_bytes(recurrent_bytes()));
+    out += fmt::format("memory     {} of matrices mapped, {} a sequence besides keys and values\n",
+                       format_bytes(needs_.mapped), format_bytes(recurrent_bytes()));
+    std::string kv;
+    for (const auto& [name, type] : kKvTypes) {
+      kv += fmt::format("{}{} in {}", kv.empty() ? "" : ", ", format_bytes(kv_bytes_per_token(type)), name);
+    }
+    out += fmt::format("kv         {} a token\n", kv);
     if (export_) {
       out += fmt::format("decision   format {}, temperature {}{}\n", export_->format, export_->temperature,
                          export_->head_dim != 0 ? fmt::format(", head of {}", export_->head_dim) : "");
     }
-    for (const auto& path : drafters_) out += fmt::format("drafter    {}\n", printable(path.string(), 4000));
+    for (const DrafterFile& file : drafters_) {
+      out += fmt::format("drafter    {} ({} tensors, {})\n", printable(file.path.string(), 4000),
+                         file.tensors, format_bytes(file.bytes));
+    }
+    if (!drafters_.empty()) {
+      out += fmt::format(
+          "drafts     {} a token in {}, for the newest {} and the first {}; as published {}, for every "
+          "token\n",
+          format_bytes(draft_bytes_per_token()), name_of(memory_.type), memory_.window, memory_.sinks,
+          format_bytes(published_draft_bytes_per_token()));
+    }
     return out;
   }
 
@@ -107,15 +141,33 @@ class Info {
   int delta_layers() const { return files_.config.num_hidden_layers - attention_layers(); }
   bool tied() const { return !files_.checkpoint.contains("lm_head.weight"); }
 
-  std::uint64_t kv_bytes_per_token() const {
-    const ops::KvShape kv = files_.config.kv_shape();
-    return static_cast<std::uint64_t>(attention_layers()) * static_cast<std::uint64_t>(kv.heads) *
-           static_cast<std::uint64_t>(kv.key_dim + kv.value_dim) * sizeof(float);
+  static const char* name_of(ops::KvType type) {
+    for (const auto& [name, kv] : kKvTypes) {
+      if (kv == type) return name;
+    }
+    return "";
+  }
+  static std::uint64_t bytes_per_token(int layers, const ops::KvShape& shape) {
+    const std::int64_t page = cpu::KvPageLayout(shape).head_bytes * shape.heads;
+    return static_cast<std::uint64_t>(layers) * static_cast<std::uint64_t>(page / ops::kPageRows);
+  }
+  std::uint64_t kv_bytes_per_token(ops::KvType type) const {
+    ops::KvShape shape = files_.config.kv_shape();
+    shape.type = type;
+    return bytes_per_token(attention_layers(), shape);
+  }
+  std::uint64_t draft_bytes_per_token() const {
+    return bytes_per_token(delta_layers(), hybrid::draft_kv_shape(files_.config, memory_.type));
+  }
+  // Keys repeated for every value head, keys and values in 16 bits, and every token kept.
+  std::uint64_t published_draft_bytes_per_token() const {
+    return static_cast<std::uint64_t>(delta_layers()) *
+           static_cast<std::uint64_t>(files_.config.value_dim()) * 2 * sizeof(std::uint16_t);
   }
   std::uint64_t recurrent_bytes() const {
     const hybrid::Config& c = files_.config;
-    const std::uint64_t conv =
-        static_cast<std::uint64_t>(c.linear_conv_kernel_dim - 1) * static_cast<std::uint64_t>(c.conv_dim());
+    const std::uint64_t conv = static_cast<std::uint64_t>(c.linear_conv_kernel_dim - 1 + ops::kHeldRows) *
+                               static_cast<std::uint64_t>(c.conv_dim());
     return static_cast<std::uint64_t>(delta_layers()) *
            (ops::DeltaStateLayout(c.delta_shape()).floats + conv) * sizeof(float);
   }
@@ -179,7 +231,10 @@ class Info {
   Value memory() const {
     Object o;
     o.append("matrix_bytes", whole(needs_.mapped));
-    o.append("kv_bytes_per_token", whole(kv_bytes_per_token()));
+    o.append("kv_bytes_per_token", whole(kv_bytes_per_token(files_.config.kv_type)));
+    Object by_type;
+    for (const auto& [name, type] : kKvTypes) by_type.append(name, whole(kv_bytes_per_token(type)));
+    o.append("kv_bytes_per_token_by_type", std::move(by_type));
     o.append("recurrent_bytes_per_sequence", whole(recurrent_bytes()));
     return o;
   }
@@ -187,21 +242,39 @@ class Info {
   Value decision() const {
     if (!export_) return nullptr;
     Array drafters;
-    for (const auto& path : drafters_) drafters.emplace_back(path.string());
+    for (const DrafterFile& file : drafters_) {
+      Object d;
+      d.append("path", file.path.string());
+      d.append("tensors", whole(file.tensors));
+      d.append("bytes", whole(file.bytes));
+      drafters.emplace_back(std::move(d));
+    }
     Object o;
     o.append("format", export_->format);
     o.append("temperature", export_->temperature);
     o.append("head_dim", export_->head_dim);
     o.append("precision", export_->precision.empty() ? Value() : Value(export_->precision));
     o.append("drafters", std::move(drafters));
+    if (!drafters_.empty()) o.append("draft_memory", draft_memory());
+    return o;
+  }
+
+  Value draft_memory() const {
+    Object o;
+    o.append("window", memory_.window);
+    o.append("sinks", memory_.sinks);
+    o.append("type", name_of(memory_.type));
+    o.append("bytes_per_token", whole(draft_bytes_per_token()));
+    o.append("published_bytes_per_token", whole(published_draft_bytes_per_token()));
     return o;
   }
 
   decide::BackboneFiles files_;
   hybrid::MemoryNeeds needs_;
+  hybrid::DraftMemory memory_;  // the defaults
   std::map<std::string, TypeTotal> types_;
   std::optional<decide::ExportInfo> export_;
-  std::vector<std::filesystem::path> drafters_;
+  std::vector<DrafterFile> drafters_;
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 
 std::string name_of(const decide::ThinkWay& way) {
   if (!way.fixed) return "by cost";
-  return way.block == 1 ? "plain" : fmt::format("K = {}", way.block);
+  return !way.drafter ? "plain" : fmt::format("K = {}", way.block);
 }
 
 Value whole(std::uint64_t n) {
@@ -55,7 +55,7 @@ std::string table(const ThinkFigures& figures) {
 
 Value way_json(const ThinkFigure& f) {
   Object o;
-  o.append("way", !f.way.fixed ? "by cost" : f.way.block == 1 ? "plain" : "fixed");
+  o.append("way", !f.way.fixed ? "by cost" : !f.way.drafter ? "plain" : "fixed");
   o.append("block", f.way.block);
   o.append("tokens_per_s", spread_json(rate(f)));
   o.append("seconds", spread_json(f.seconds));

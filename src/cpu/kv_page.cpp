@@ -101,9 +101,10 @@ void KvHeadPage::put_key(int position, const float* key) const {
   for (int g = 0; g < shape_->key_dim; g += kKvGroup, scales += kPageRows) {
     const int end = shape_->key_dim - g < kKvGroup ? shape_->key_dim : g + kKvGroup;
     *scales = q8_scale(key + g, end - g);
-    for (std::int64_t i = g; i < end; ++i) {
-      codes<std::int8_t>(0)[i * kPageRows + position] = q8_code(key[i], *scales);
-    }
+    std::int8_t group[kKvGroup];
+    q8_codes(key + g, end - g, *scales, group);
+    std::int8_t* to = codes<std::int8_t>(0) + std::int64_t{g} * kPageRows + position;
+    for (int i = 0; i < end - g; ++i) to[std::ptrdiff_t{i} * kPageRows] = group[i];
   }
 }
 
@@ -124,8 +125,7 @@ void KvHeadPage::put_value(int position, const float* value) const {
         break;
       case KvType::q8:
         *scales = q8_scale(value + c, count);
-        for (int i = 0; i < count; ++i)
-          codes<std::int8_t>(at_->values)[at + i] = q8_code(value[c + i], *scales);
+        q8_codes(value + c, count, *scales, codes<std::int8_t>(at_->values) + at);
         break;
     }
   }

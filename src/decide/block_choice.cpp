@@ -10,7 +10,7 @@ constexpr double kOthersMemory = 0.98;   // of all chains' record
 constexpr double kFirstGuess = 0.7;      // how often a draft is right when nothing is known of any
 constexpr double kGuessWeight = 2;       // drafts seen that a guess is worth
 constexpr double kTrialShare = 0.01;     // of the time, for trying what seems worse
-constexpr double kMostSavings = 3;       // cycles' worth: no rush of trials after a long chain
+constexpr double kMostSavings = 3;       // cycles' worth: what there is at first, and ever
 constexpr double kDoubtOfOldAge = 0.25;  // how much better a block may be for each trial it was passed over
 
 }  // namespace
@@ -30,14 +30,7 @@ double StepTimes::Newest::median() const {
 double StepTimes::estimate(int rows) const {
   if (times_.empty()) return 0;
   const auto above = times_.lower_bound(rows);
-  if (above == times_.end()) {
-    const auto last = std::prev(above);
-    const double time = last->second.median();
-    if (times_.size() == 1) return time;
-    const auto before = std::prev(last);
-    const double slope = (time - before->second.median()) / (last->first - before->first);
-    return time + std::clamp(slope, 0.0, time / last->first) * (rows - last->first);
-  }
+  if (above == times_.end()) return times_.rbegin()->second.median();
   const double time = above->second.median();
   if (above->first == rows || above == times_.begin()) return time;
   const auto below = std::prev(above);
@@ -87,15 +80,13 @@ BlockChoice::Outlook BlockChoice::outlook(const std::vector<const DraftRecord*>&
 
 int BlockChoice::choose(const std::vector<const DraftRecord*>& rows) {
   if (fixed_ || most_ == 1 || rows.empty()) return most_;
-  const int limit = std::min(most_, 2 * largest_);  // guesses far from what is known mislead
-  std::vector<Outlook> outlooks(1);                 // by block
+  std::vector<Outlook> outlooks(1);  // by block
   int best = 1;
-  for (int block = 1; block <= limit; ++block) {
+  for (int block = 1; block <= most_; ++block) {
     outlooks.push_back(outlook(rows, block));
     if (outlooks.back().rate() > outlooks[static_cast<std::size_t>(best)].rate()) best = block;
   }
   const int chosen = trial(outlooks, best);
-  largest_ = std::max(largest_, chosen);
   tries_since_[static_cast<std::size_t>(chosen)] = 0;
   return chosen;
 }
@@ -103,7 +94,8 @@ int BlockChoice::choose(const std::vector<const DraftRecord*>& rows) {
 // `best`, or another block whose turn it is and for whose loss enough was set aside.
 int BlockChoice::trial(const std::vector<Outlook>& outlooks, int best) {
   const Outlook& most = outlooks[static_cast<std::size_t>(best)];
-  savings_ = std::min(savings_ + kTrialShare * most.milliseconds, kMostSavings * most.milliseconds);
+  const double enough = kMostSavings * most.milliseconds;
+  savings_ = savings_ < 0 ? enough : std::min(savings_ + kTrialShare * most.milliseconds, enough);
   const auto promise = [&](std::size_t block) {
     return outlooks[block].rate() * (1 + kDoubtOfOldAge * tries_since_[block]);
   };

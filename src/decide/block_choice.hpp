@@ -19,9 +19,8 @@ class StepTimes {
  public:
   void add(int rows, double milliseconds);
   bool empty() const noexcept { return times_.empty(); }
-  // Between two known sizes: linear. Past the largest: on along the line through the largest two, but never
-  // falling, nor growing faster than the rows; the largest's where no other is known. Below the smallest: the
-  // smallest's. 0 when nothing is known.
+  // Between two known sizes: linear. Past the largest: the largest's. Below the smallest: the smallest's. 0
+  // when nothing is known.
   double estimate(int rows) const;
 
  private:
@@ -86,8 +85,7 @@ class BlockChoice {
   bool fixed_;
   StepTimes steps_, drafts_;
   DraftRecord all_;
-  int largest_ = 1;               // block tried so far
-  double savings_ = 0;            // milliseconds set aside for trials
+  double savings_ = -1;           // milliseconds set aside for trials; below 0: the first are to be given
   std::vector<int> tries_since_;  // by block: trials of others since it was last chosen
 };
 

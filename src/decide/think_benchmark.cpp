@@ -80,9 +80,9 @@ ThinkFigures ThinkBenchmark::measure(int questions) {
   std::vector<std::unique_ptr<Way>> ways;
   ways.push_back(std::make_unique<Way>(plain_, ThinkWay{}, plain));
   for (const int block : settings_.blocks) {
-    ways.push_back(std::make_unique<Way>(drafting_, ThinkWay{block, true}, drafting));
+    ways.push_back(std::make_unique<Way>(drafting_, ThinkWay{true, block, true}, drafting));
   }
-  ways.push_back(std::make_unique<Way>(drafting_, ThinkWay{settings_.blocks.back(), false}, drafting));
+  ways.push_back(std::make_unique<Way>(drafting_, ThinkWay{true, settings_.blocks.back(), false}, drafting));
   for (const auto& way : ways) {
     run(*way, 0);
     way->figure.counters = {};

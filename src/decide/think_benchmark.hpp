@@ -11,8 +11,9 @@
 
 namespace ponder::decide {
 
-// How a chain is come by: `block` 1 is plain decoding without a drafter.
+// How a chain is come by.
 struct ThinkWay {
+  bool drafter = false;  // plain decoding; with one, block 1 is that and keeps what drafts would see
   int block = 1;
   bool fixed = true;  // else as many as pay, up to `block`
 };

@@ -1,4 +1,5 @@
 // ponder bench: what it reports, what it refuses. No speed is asserted.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -238,6 +239,149 @@ TEST(BenchVerb, PublicShapesAreThoseOfTheFamily) {
   }
 }
 
+// ---- thinking
+
+// A chain of `tokens` whose guesses are always right or never: cycles, mask rows, candidate rows.
+struct Drafted {
+  std::int64_t cycles = 0, masks = 0, candidates = 0;
+};
+Drafted drafted(std::int64_t tokens, std::int64_t block, bool right) {
+  Drafted d;
+  for (std::int64_t left = tokens, fed = 1; left > 0;) {
+    left -= right ? fed : 1;
+    ++d.cycles;
+    d.candidates += fed;
+    const std::int64_t drafts = std::max<std::int64_t>(0, std::min(block, left) - 1);
+    d.masks += drafts;
+    fed = drafts + 1;
+  }
+  return d;
+}
+
+Json think(std::vector<std::string> more) {
+  more.insert(more.begin(), {"--think", "--json", "--blocks", "2,4", "--repeat", "3", "--type", "q8"});
+  const Output run = ponder(tiny(more));
+  EXPECT_EQ(run.status, 0) << run.err;
+  return run.status == 0 ? Json::parse(run.out)["think"] : Json();
+}
+
+void expect_thought(const Json& way, std::int64_t tokens) {
+  expect_spread(way["seconds"]);
+  expect_spread(way["tokens_per_s"]);
+  expect_spread(way["of_plain"]);
+  expect_near(way["tokens_per_s"]["median"].get<double>() * way["seconds"]["median"].get<double>(),
+              static_cast<double>(tokens) / 3);
+  EXPECT_EQ(way["tokens"], tokens);
+  std::int64_t sum = 0, cycles = 0, j = 0;
+  for (const Json& n : way["cycles_by_accepted"]) {
+    cycles += n.get<std::int64_t>();
+    sum += ++j * n.get<std::int64_t>();
+  }
+  EXPECT_EQ(sum, tokens);
+  EXPECT_EQ(way["cycles"], cycles);
+  expect_near(way["accepted_per_cycle"], static_cast<double>(tokens) / static_cast<double>(cycles));
+  expect_near(way["candidates_per_cycle"], way["candidate_rows"].get<double>() / static_cast<double>(cycles));
+  // Each draft is made by a mask row, and fed: chains end before there are drafts too many.
+  EXPECT_EQ(way["candidate_rows"], cycles + way["mask_rows"].get<std::int64_t>());
+}
+
+TEST(BenchThinks, CyclesAndRowsAreThoseOfTheGuesses) {
+  constexpr std::int64_t tokens = 23, repeat = 3;
+  for (const bool right : {false, true}) {
+    const Json report =
+        think({"--think-tokens", "23", "--questions", "3,1,3", "--accept", right ? "1" : "0"});
+    EXPECT_EQ(report["settings"]["tokens"], tokens);
+    EXPECT_EQ(report["settings"]["accept"], right ? 1.0 : 0.0);
+    ASSERT_EQ(report["figures"].size(), 2U);
+    EXPECT_EQ(report["figures"][0]["questions"], 1);
+    for (const Json& f : report["figures"]) {
+      SCOPED_TRACE(f.dump());
+      const auto chains = repeat * f["questions"].get<std::int64_t>();
+      ASSERT_EQ(f["ways"].size(), 4U);
+      const Json &plain = f["ways"][0], &cost = f["ways"][3];
+      EXPECT_EQ(plain["way"], "plain");
+      EXPECT_EQ(plain["of_plain"]["min"], 1.0);
+      EXPECT_EQ(plain["cycles"], chains * tokens);
+      EXPECT_EQ(plain["mask_rows"], 0);
+      EXPECT_EQ(cost["way"], "by cost");
+      EXPECT_EQ(cost["block"], 4);
+      for (const Json& way : f["ways"]) expect_thought(way, chains * tokens);
+      for (const std::size_t i : {1U, 2U}) {
+        const Json& way = f["ways"][i];
+        const std::int64_t block = i == 1 ? 2 : 4;
+        EXPECT_EQ(way["way"], "fixed");
+        EXPECT_EQ(way["block"], block);
+        const Drafted want = drafted(tokens, block, right);
+        EXPECT_EQ(way["cycles"], chains * want.cycles);
+        EXPECT_EQ(way["mask_rows"], chains * want.masks);
+        EXPECT_EQ(way["candidate_rows"], chains * want.candidates);
+      }
+      expect_spread(f["by_cost_of_best_fixed"]);
+      double most = 0;
+      std::int64_t best = 0;
+      for (const std::size_t i : {0U, 1U, 2U}) {
+        const double speed = f["ways"][i]["tokens_per_s"]["median"];
+        if (speed > most) best = f["ways"][i]["block"];
+        most = std::max(most, speed);
+      }
+      EXPECT_EQ(f["best_fixed"], best);
+    }
+  }
+}
+
+// 160 positions, three pages: what drafts see is kept from the first token on, or for a window.
+TEST(BenchThinks, MemoryIsThatOfTheChains) {
+  constexpr std::int64_t page = 64 * 4 * kKvHeads * 2 * kDim;
+  constexpr std::int64_t numbers = kDelta * 64 * (kKeys + kValues);
+  const auto memory = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--think-tokens", "30", "--context", "130", "--questions", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Json report = think(words);
+    const Json& ways = report["figures"][0]["ways"];
+    EXPECT_EQ(ways[0]["memory_bytes"]["draft_pages"], 0);
+    for (const Json& way : ways) {
+      EXPECT_EQ(way["memory_bytes"]["pages"], 2 * 3 * page);
+      EXPECT_EQ(way["memory_bytes"]["states"], ways[0]["memory_bytes"]["states"]);
+    }
+    EXPECT_EQ(ways[1]["memory_bytes"], ways[3]["memory_bytes"]);
+    return ways[1]["memory_bytes"]["draft_pages"].get<std::int64_t>();
+  };
+  constexpr std::int64_t line = 64;  // before the first layer's
+  EXPECT_EQ(memory({"--draft-kv", "f32"}), 2 * 3 * (line + 4 * numbers));
+  EXPECT_EQ(memory({"--draft-kv", "q8"}), 2 * 3 * (line + numbers + 4 * numbers / 32));
+  // Position 160 and a window of 20 behind it: the last page alone, and the first for its sinks.
+  EXPECT_EQ(memory({"--draft-kv", "bf16", "--draft-window", "20", "--draft-sinks", "0"}),
+            2 * (line + 2 * numbers));
+  EXPECT_EQ(memory({"--draft-kv", "bf16", "--draft-window", "20", "--draft-sinks", "1"}),
+            2 * 2 * (line + 2 * numbers));
+}
+
+TEST(BenchThinks, WithAModelsOwnDrafter) {
+  for (const char* checkpoint : {"tiny-a", "tiny-c"}) {
+    const Output run = ponder({"bench", "--think", "--model", golden(checkpoint), "--questions", "2",
+                               "--blocks", "1,4", "--think-tokens", "9", "--repeat", "1", "--accept", "0.5"});
+    ASSERT_EQ(run.status, 0) << run.err;
+    for (const char* part : {"2 questions", "plain", "K = 1", "K = 4", "by cost", "best fixed"})
+      EXPECT_THAT(run.out, HasSubstr(part));
+    EXPECT_THAT(run.out, testing::Not(HasSubstr("prompt ")));
+  }
+  expect_error(ponder({"bench", "--think", "--model", golden("tiny-d")}), 1, "no drafter");
+  const std::string drafter = golden("tiny-a") + "/drafter_k4.safetensors";
+  const Output other = ponder({"bench", "--think", "--model", golden("tiny-b"), "--drafter", drafter});
+  expect_error(other, 1, "drafter_k4.safetensors");
+}
+
+TEST(BenchThinks, PromptsAndStepsComeOnlyWhereAskedFor) {
+  const Output run = ponder(tiny({"--think", "--json", "--questions", "1", "--blocks", "2", "--repeat", "1",
+                                  "--think-tokens", "4", "--rows", "2"}));
+  ASSERT_EQ(run.status, 0) << run.err;
+  const Json report = Json::parse(run.out);
+  EXPECT_EQ(report["prompt"].size(), 0U);
+  EXPECT_EQ(report["decode"].size(), 1U);
+  EXPECT_FALSE(Json::parse(ponder(tiny({"--json", "--prompt", "4", "--rows", "0", "--repeat", "1"})).out)
+                   .contains("think"));
+}
+
 TEST(BenchRefuses, WrongUsageInOneLine) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"--random"}, "--config"},
@@ -255,9 +399,26 @@ TEST(BenchRefuses, WrongUsageInOneLine) {
       {{"--prompt", "8,0"}, "--prompt"}, {{"--prompt", "-1"}, "--prompt"},
       {{"--rows", "600"}, "512"},        {{"--rows", "x"}, "--rows"},
       {{"--context", "0"}, "--context"}, {{"--repeat", "0"}, "--repeat"},
-      {{"--seed", "-1"}, "--seed"},      {{"--think"}, "--think"},
+      {{"--seed", "-1"}, "--seed"},      {{"--thinks"}, "--thinks"},
   };
   for (const auto& [more, part] : options) expect_error(ponder(tiny(more)), 2, part);
+  const std::pair<std::vector<std::string>, const char*> thinking[] = {
+      {{"--questions", "0"}, "--questions"},
+      {{"--questions", "65"}, "64"},
+      {{"--blocks", "9"}, "--blocks"},
+      {{"--blocks", "0"}, "--blocks"},
+      {{"--think-tokens", "0"}, "--think-tokens"},
+      {{"--accept", "1.5"}, "--accept"},
+      {{"--accept", "nan"}, "--accept"},
+      {{"--draft-window", "0"}, "--draft-window"},
+      {{"--draft-sinks", "-1"}, "--draft-sinks"},
+      {{"--draft-kv", "q3"}, "q3"},
+      {{"--drafter", "x.safetensors"}, "--drafter"}};
+  for (auto [more, part] : thinking) {
+    if (more[0] != "--drafter") expect_error(ponder(tiny({more[0], "1"})), 2, "--think");
+    more.insert(more.begin(), "--think");
+    expect_error(ponder(tiny(more)), 2, part);
+  }
 }
 
 TEST(BenchRefuses, FilesThatAreNoConfiguration) {
@@ -286,8 +447,10 @@ TEST(BenchVerb, HelpNamesEveryOption) {
   const Output help = ponder({"bench", "--help"});
   EXPECT_EQ(help.status, 0);
   for (const char* option :
-       {"--model", "--config", "--random", "--seed", "--type", "--threads", "--isa", "--activations",
-        "--step-rows", "--prompt", "--rows", "--context", "--repeat", "--ops", "--json"}) {
+       {"--model",        "--config",      "--random",    "--seed",        "--type",      "--threads",
+        "--isa",          "--activations", "--step-rows", "--prompt",      "--rows",      "--context",
+        "--repeat",       "--ops",         "--json",      "--think",       "--questions", "--blocks",
+        "--think-tokens", "--accept",      "--drafter",   "--draft-window"}) {
     EXPECT_THAT(help.out, HasSubstr(option));
   }
 }

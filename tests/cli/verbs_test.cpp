@@ -1,7 +1,9 @@
 // tokenize, logits and info through the program itself.
 #include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -124,6 +126,52 @@ TEST(LogitsVerb, IdsOutsideTheVocabularyAreNamed) {
   expect_error(ponder({"logits", "--model", golden("tiny-a"), "--ids=-1"}), 1, "-1");
 }
 
+// Bytes that a safetensors file keeps for tensors, read from its header.
+std::pair<std::size_t, std::uint64_t> tensors_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::uint64_t length = 0;
+  in.read(reinterpret_cast<char*>(&length), sizeof length);
+  std::string header(length, ' ');
+  in.read(header.data(), static_cast<std::streamsize>(length));
+  std::size_t count = 0;
+  std::uint64_t bytes = 0;
+  const Json parsed = Json::parse(header);
+  for (const auto& [name, tensor] : parsed.items()) {
+    if (name == "__metadata__") continue;
+    ++count;
+    bytes += tensor["data_offsets"][1].get<std::uint64_t>() - tensor["data_offsets"][0].get<std::uint64_t>();
+  }
+  return {count, bytes};
+}
+
+TEST(InfoVerb, WhatTheDrafterKeepsStandsBesideWhatWasPublished_Complaint03) {
+  for (const char* checkpoint : {"tiny-a", "tiny-b", "tiny-c"}) {
+    const Output run = ponder({"info", "--model", golden(checkpoint), "--json"});
+    ASSERT_EQ(run.status, 0) << run.err;
+    const Json info = run.json(), &c = info["config"], &drafter = info["decision"]["drafters"][0];
+    const auto [tensors, bytes] = tensors_of(drafter["path"]);
+    EXPECT_EQ(drafter["tensors"], tensors);
+    EXPECT_EQ(drafter["bytes"], bytes);
+    EXPECT_GE(tensors, 1 + 3 * c["layer_types"].size()) << "a mask and three matrices a layer";
+    std::int64_t delta = 0;
+    for (const Json& type : c["layer_types"]) delta += type.get<std::string>() == "linear_attention" ? 1 : 0;
+    const std::int64_t key = c["linear_key_head_dim"], value = c["linear_value_head_dim"];
+    const std::int64_t key_heads = c["linear_num_key_heads"], value_heads = c["linear_num_value_heads"];
+    const Json& memory = info["decision"]["draft_memory"];
+    EXPECT_EQ(memory["type"], "q8");
+    EXPECT_EQ(memory["window"], 512);
+    EXPECT_EQ(memory["sinks"], 64);
+    // A scale of four bytes for every 32 numbers of a key head, and of the values that go with it.
+    const auto q8 = [](std::int64_t n) { return n + 4 * ((n + 31) / 32); };
+    EXPECT_EQ(memory["bytes_per_token"],
+              delta * key_heads * (q8(key) + q8(value * (value_heads / key_heads))));
+    EXPECT_EQ(memory["published_bytes_per_token"], delta * value_heads * value * 2 * 2);
+  }
+  const Output text = ponder({"info", golden("tiny-a")});
+  EXPECT_THAT(text.out, HasSubstr("tensors"));
+  EXPECT_THAT(text.out, HasSubstr("as published"));
+}
+
 TEST(InfoVerb, SaysWhatTheFolderHolds) {
   const Output run = ponder({"info", "--model", golden("tiny-c"), "--json"});
   ASSERT_EQ(run.status, 0) << run.err;
@@ -138,8 +186,12 @@ TEST(InfoVerb, SaysWhatTheFolderHolds) {
   // 4 heads of 64, keys and values, float32
   EXPECT_EQ(info["memory"]["kv_bytes_per_token"], 4 * 64 * 2 * 4);
 
+  EXPECT_EQ(info["memory"]["kv_bytes_per_token_by_type"],
+            Json({{"f32", 4 * 64 * 2 * 4}, {"bf16", 4 * 64 * 2 * 2}, {"q8", 4 * (64 + 4 * 2) * 2}}));
+
   const Output text = ponder({"info", golden("tiny-d")});
   ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, testing::Not(HasSubstr("draft")));
   EXPECT_THAT(text.out, HasSubstr("tied"));
   EXPECT_THAT(text.out, HasSubstr("2 delta, 2 attention"));
 }
