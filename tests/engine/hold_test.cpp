@@ -281,6 +281,37 @@ TEST_P(Hold, SmallStepsTakeHeldRowsWhole) {
   expect_nothing_in_use();
 }
 
+// A call that is cancelled has taken pages for its rows; a fork that shares them shares nothing that is
+// written later.
+TEST_P(Hold, Complaint16_ForksAfterACancelledCallNeverSeeEachOther) {
+  {
+    std::stop_source stopped;
+    stopped.request_stop();
+    for (const bool hold : {false, true}) {
+      Sequence left = engine_->new_sequence(), want_left = engine_->new_sequence();
+      const Ids start = random_ids(62), one = random_ids(7), other = random_ids(7);
+      feed(left, start);
+      feed(want_left, start);
+      const ExtendJob job{&left, one, {}, {}, hold};
+      EXPECT_THROW(engine_->extend({&job, 1}, stopped.get_token()), Error);
+      EXPECT_EQ(left.held(), 0);
+      EXPECT_EQ(left.size(), 62);
+      Sequence right = left.fork(), want_right = want_left.fork();
+      feed(left, one, hold);
+      feed(right, other, hold);
+      if (hold) {
+        engine_->settle(left, 7);
+        engine_->settle(right, 6);
+      }
+      feed(want_left, one);
+      feed(want_right, std::span(other).first(hold ? 6 : 7));
+      expect_twins(left, want_left, true);
+      expect_twins(right, want_right, true);
+    }
+  }
+  expect_nothing_in_use();
+}
+
 // A cache that is full when rows come on probation: the sequence is as it was.
 TEST_P(Hold, Complaint07_AFullCacheLeavesTheSequenceAsItWas) {
   Options options;
