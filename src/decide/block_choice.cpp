@@ -1,6 +1,7 @@
 #include "decide/block_choice.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace ponder::decide {
 namespace {
@@ -11,13 +12,18 @@ constexpr double kFirstGuess = 0.7;      // how often a draft is right when noth
 constexpr double kGuessWeight = 2;       // drafts seen that a guess is worth
 constexpr double kTrialShare = 0.01;     // of the time, for trying what seems worse
 constexpr double kMostSavings = 3;       // cycles' worth: what there is at first, and ever
+constexpr double kPaceShare = 0.3;       // of a surprise that is put down to the machine
 constexpr double kDoubtOfOldAge = 0.25;  // how much better a block may be for each trial it was passed over
 
 }  // namespace
 
 void StepTimes::add(int rows, double milliseconds) {
   Newest& newest = times_[rows];
-  newest.values[newest.count++ % kNewest] = milliseconds;
+  if (pace_ != nullptr && newest.count > 0 && milliseconds > 0 && newest.median() > 0) {
+    const double surprise = milliseconds / (newest.median() * *pace_);
+    *pace_ *= std::pow(std::clamp(surprise, 0.5, 2.0), kPaceShare);
+  }
+  newest.values[newest.count++ % kNewest] = pace_ != nullptr ? milliseconds / *pace_ : milliseconds;
 }
 
 double StepTimes::Newest::median() const {
@@ -28,6 +34,10 @@ double StepTimes::Newest::median() const {
 }
 
 double StepTimes::estimate(int rows) const {
+  return at_usual_pace(rows) * (pace_ != nullptr ? *pace_ : 1);
+}
+
+double StepTimes::at_usual_pace(int rows) const {
   if (times_.empty()) return 0;
   const auto above = times_.lower_bound(rows);
   if (above == times_.end()) return times_.rbegin()->second.median();

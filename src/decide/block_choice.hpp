@@ -17,6 +17,10 @@ namespace ponder::decide {
 // Milliseconds of steps by their number of rows: the median of the newest few.
 class StepTimes {
  public:
+  // `pace`: how slow the machine is at present, shared with other times and learned along. When other work or
+  // longer contexts slow one size down, the others are taken to be as much slower: an old time of one is not
+  // compared with a new one of another.
+  explicit StepTimes(double* pace = nullptr) : pace_(pace) {}
   void add(int rows, double milliseconds);
   bool empty() const noexcept { return times_.empty(); }
   // Between two known sizes: linear. Past the largest: the largest's. Below the smallest: the smallest's. 0
@@ -30,7 +34,10 @@ class StepTimes {
     std::size_t count = 0;  // of all that were added
     double median() const;
   };
+  double at_usual_pace(int rows) const;
+
   std::map<int, Newest> times_;
+  double* pace_;
 };
 
 // How often each draft of a chain was right of late.
@@ -83,7 +90,8 @@ class BlockChoice {
 
   int most_;
   bool fixed_;
-  StepTimes steps_, drafts_;
+  double pace_ = 1;
+  StepTimes steps_{&pace_}, drafts_{&pace_};
   DraftRecord all_;
   double savings_ = -1;           // milliseconds set aside for trials; below 0: the first are to be given
   std::vector<int> tries_since_;  // by block: trials of others since it was last chosen
