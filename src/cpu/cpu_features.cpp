@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -104,6 +105,14 @@ const Level& level_of(InstructionSet set) {
   fail(ErrorKind::internal, "unknown instruction set number {}", static_cast<int>(set));
 }
 
+std::string maker_of(const CpuidRegisters& leaf0) {
+  std::string out(12, '\0');
+  std::memcpy(out.data(), &leaf0.ebx, 4);
+  std::memcpy(out.data() + 4, &leaf0.edx, 4);
+  std::memcpy(out.data() + 8, &leaf0.ecx, 4);
+  return out;
+}
+
 // The brand string is 48 bytes in register order, padded with zeros or blanks on either side.
 std::string brand_text(const std::array<CpuidRegisters, 3>& leaves) {
   std::string text;
@@ -138,6 +147,7 @@ CpuidValues read_cpuid() {
   CpuidValues values;
   values.max_leaf = __get_cpuid_max(0, nullptr);
   values.max_extended_leaf = __get_cpuid_max(0x80000000u, nullptr);
+  values.leaf0 = ask_cpuid(0, 0);
   if (values.max_leaf >= 1) values.leaf1 = ask_cpuid(1, 0);
   if (values.max_leaf >= 7) values.leaf7 = ask_cpuid(7, 0);
   if (values.max_leaf >= 7 && values.leaf7.eax >= 1) values.leaf7_1 = ask_cpuid(7, 1);
@@ -173,6 +183,8 @@ CpuFeatures decode_cpu_features(const CpuidValues& values) {
     features.reported.*flag.member = reported;
     features.*flag.member = reported && enabled;
   }
+  const std::string maker = maker_of(values.leaf0);
+  features.fast_bf16_dot = features.avx512_bf16 && (maker == "AuthenticAMD" || maker == "HygonGenuine");
   features.brand = brand_text(trusted.brand);
   return features;
 }

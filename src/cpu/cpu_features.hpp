@@ -48,6 +48,9 @@ struct CpuFeatures : CpuFlags {
   bool os_ymm = false;  // the operating system saves the 256-bit registers
   bool os_zmm = false;  // ... and the 512-bit and mask registers
   bool os_tile = false;
+  // vdpbf16ps does more than fused multiply-adds of floats do: on AMD's CPUs one or two start each cycle, on
+  // Intel's one every other cycle (measured; uops.info), which two multiply-adds a cycle equal and beat.
+  bool fast_bf16_dot = false;
   std::string brand;  // the CPU's own name, printable; may be empty
 };
 
@@ -62,6 +65,7 @@ struct CpuidRegisters {
 struct CpuidValues {
   std::uint32_t max_leaf = 0;
   std::uint32_t max_extended_leaf = 0;
+  CpuidRegisters leaf0;  // ebx, edx, ecx: the maker's name
   CpuidRegisters leaf1;
   CpuidRegisters leaf7;                   // subleaf 0
   CpuidRegisters leaf7_1;                 // subleaf 1, where leaf7.eax >= 1

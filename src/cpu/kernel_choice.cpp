@@ -43,7 +43,7 @@ const PackedKernels& packed_kernels_for(InstructionSet set, [[maybe_unused]] con
 const Bf16Kernels* bf16_kernels_for([[maybe_unused]] InstructionSet set,
                                     [[maybe_unused]] const CpuFeatures& features) {
 #if defined(__x86_64__)
-  if (set == InstructionSet::avx512 && features.avx512_bf16) return &kAvx512Bf16;
+  if (set == InstructionSet::avx512 && features.fast_bf16_dot) return &kAvx512Bf16;
 #endif
   return nullptr;
 }

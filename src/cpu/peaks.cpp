@@ -80,7 +80,7 @@ PeakMeter::PeakMeter(InstructionSet isa, std::shared_ptr<ThreadPool> pool)
   const CpuFeatures features = detect_cpu_features();
   require_instruction_set(isa, features);
   if (has_int8_dot(isa, features)) int8_ = &kernels_.int8_dot;
-  if (isa == InstructionSet::avx512 && features.avx512_bf16) bf16_ = &kernels_.bf16_dot;
+  if (isa == InstructionSet::avx512 && features.fast_bf16_dot) bf16_ = &kernels_.bf16_dot;
   // Written by the threads that will read it: untouched pages would all be the kernel's one page of zeros.
   buffer_ = AlignedBuffer<std::byte>(buffer_bytes(), Fill::none, HugePages::yes);
   pool_->run(static_cast<int>(buffer_.size() / kReadTask), [&](int task, int) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
@@ -116,6 +117,22 @@ TEST(CpuFeatures, ThreeGenerations) {
   EXPECT_EQ(describe(InstructionSet::avx512, latest),
             "avx512 with avx512_vnni, avx512_bf16 (Intel(R) Xeon(R) Platinum 8481C @ 2.70GHz)");
   EXPECT_EQ(describe(InstructionSet::scalar, middle), "scalar");
+}
+
+// Two CPUs with the same flags: which of two ways is faster is the maker's doing.
+TEST(CpuFeatures, Bf16DotProductsAreUsedWhereTheyAreFast) {
+  CpuidValues values = sapphire_rapids();
+  const auto set_maker = [&](const char* name) {
+    std::memcpy(&values.leaf0.ebx, name, 4);
+    std::memcpy(&values.leaf0.edx, name + 4, 4);
+    std::memcpy(&values.leaf0.ecx, name + 8, 4);
+  };
+  set_maker("GenuineIntel");
+  EXPECT_FALSE(decode_cpu_features(values).fast_bf16_dot);
+  set_maker("AuthenticAMD");
+  EXPECT_TRUE(decode_cpu_features(values).fast_bf16_dot);
+  values.leaf7_1.eax = bits({4});
+  EXPECT_FALSE(decode_cpu_features(values).fast_bf16_dot);
 }
 
 TEST(CpuFeatures, Complaint52_CpuidSaysAvx512ButTheOsDoesNotSaveZmm) {

@@ -35,6 +35,7 @@ struct Machine {
   std::string name() const { return std::string(cpu::name(isa)) + (extras ? "" : "_plain"); }
   std::unique_ptr<ops::Backend> make(ActivationType activations, int threads = 1) const {
     CpuFeatures features = detect_cpu_features();
+    features.fast_bf16_dot = extras && features.avx512_bf16;  // tested also where it is not used
     if (!extras) {
       features.avx_vnni = features.avx512_vnni = features.avx512_bf16 = features.neon_dotprod = false;
     }
