@@ -11,6 +11,7 @@ constexpr double kOthersMemory = 0.98;   // of all chains' record
 constexpr double kFirstGuess = 0.7;      // how often a draft is right when nothing is known of any
 constexpr double kGuessWeight = 2;       // drafts seen that a guess is worth
 constexpr double kTrialShare = 0.01;     // of the time, for trying what seems worse
+constexpr double kLeastLoss = 0.1;       // of a cycle, charged for any trial: what seems best is mostly taken
 constexpr double kMostSavings = 3;       // cycles' worth: what there is at first, and ever
 constexpr double kPaceShare = 0.3;       // of a surprise that is put down to the machine
 constexpr double kDoubtOfOldAge = 0.25;  // how much better a block may be for each trial it was passed over
@@ -115,7 +116,8 @@ int BlockChoice::trial(const std::vector<Outlook>& outlooks, int best) {
     if (other == 0 || promise(block) > promise(other)) other = block;
   }
   if (other == 0) return best;
-  const double loss = outlooks[other].milliseconds - outlooks[other].tokens / most.rate();
+  const double loss = std::max(outlooks[other].milliseconds - outlooks[other].tokens / most.rate(),
+                               kLeastLoss * most.milliseconds);
   if (savings_ < loss) return best;
   savings_ -= loss;
   for (int& tries : tries_since_) ++tries;
