@@ -32,7 +32,7 @@ class Caches {
         tables_.back().push_back(memory_.data() + at * page_bytes);
       }
       for (int at = 0; at < positions; at += step) {
-        setting.backend->kv_append(kv, view(s), at, 0, std::min(step, positions - at),
+        setting.backend->kv_append(kv, ops::KvAppend{view(s), at, 0, std::min(step, positions - at)},
                                    {rows.data(), kKvHeads * kHeadDim}, {rows.data(), kKvHeads * kHeadDim});
       }
     }

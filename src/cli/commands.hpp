@@ -18,6 +18,8 @@ Action add_logits(CLI::App& app);
 Action add_info(CLI::App& app);
 Action add_bench(CLI::App& app);
 Action add_convert(CLI::App& app);
+Action add_eval(CLI::App& app);
+Action add_calibrate(CLI::App& app);
 
 class Commands {
  public:
@@ -27,6 +29,8 @@ class Commands {
     add(app, "logits", "Logits and hidden states of a model for given token ids", add_logits);
     add(app, "info", "What a model folder holds and what it needs", add_info);
     add(app, "convert", "Quantise a model folder and pack it for the kernels", add_convert);
+    add(app, "eval", "How right and how well calibrated a model is on labelled records", add_eval);
+    add(app, "calibrate", "Fit the temperature of a model on labelled records", add_calibrate);
     add(app, "bench", "How fast a model runs, beside what the machine can do", add_bench);
   }
 

@@ -14,34 +14,43 @@ std::size_t CpuBackend::kv_page_bytes(const KvShape& shape) const {
   return static_cast<std::size_t>(KvPageLayout(shape).head_bytes * shape.heads);
 }
 
-void CpuBackend::kv_append(const KvShape& shape, KvPages cache, std::int64_t position, int first_row,
-                           int rows, ConstRows keys, ConstRows values) {
-  if (rows <= 0) return;
+void CpuBackend::kv_append(const KvShape& shape, std::span<const KvAppend> segments, ConstRows keys,
+                           ConstRows values) {
+  // One head's part of one page a task; tasks of a segment follow those of the one before.
+  const auto pages_of = [](const KvAppend& to) {
+    return to.rows <= 0 ? 0 : (to.position + to.rows - 1) / kPageRows - to.position / kPageRows + 1;
+  };
+  std::int64_t tasks = 0, rows = 0;
+  for (const KvAppend& to : segments) {
+    tasks += pages_of(to) * shape.heads;
+    rows += std::max(0, to.rows);
+  }
   const KvPageLayout layout(shape);
-  const std::int64_t first_page = position / kPageRows;
-  const auto pages = static_cast<int>((position + rows - 1) / kPageRows - first_page + 1);
-  // One head's part of one page.
   const auto work = [&](int task, int) {
-    const std::int64_t page = first_page + task / shape.heads;
-    const int head = task % shape.heads;
-    const std::int64_t begin = std::max(position, page * kPageRows);
-    const std::int64_t end = std::min(position + rows, (page + 1) * kPageRows);
-    const std::int64_t source = first_row - position;  // batch row of position p is source + p
-    const KvHeadPage to(shape, layout, cache.pages[page] + cache.offset, head);
+    std::size_t s = 0;
+    std::int64_t in_segment = task;
+    for (; in_segment >= pages_of(segments[s]) * shape.heads; ++s) {
+      in_segment -= pages_of(segments[s]) * shape.heads;
+    }
+    const KvAppend& to = segments[s];
+    const std::int64_t page = to.position / kPageRows + in_segment / shape.heads;
+    const int head = static_cast<int>(in_segment % shape.heads);
+    const std::int64_t begin = std::max(to.position, page * kPageRows);
+    const std::int64_t end = std::min(to.position + to.rows, (page + 1) * kPageRows);
+    const std::int64_t source = to.first_row - to.position;  // batch row of position p is source + p
+    const KvHeadPage at(shape, layout, to.cache.pages[page] + to.cache.offset, head);
     for (std::int64_t p = begin; p < end; ++p) {
-      to.put_key(static_cast<int>(p % kPageRows), keys[source + p] + std::int64_t{head} * shape.key_dim);
-      to.put_value(static_cast<int>(p % kPageRows),
+      at.put_key(static_cast<int>(p % kPageRows), keys[source + p] + std::int64_t{head} * shape.key_dim);
+      at.put_value(static_cast<int>(p % kPageRows),
                    values[source + p] + std::int64_t{head} * shape.value_width());
     }
   };
-  constexpr std::int64_t worth_a_region = 32 * 1024;
-  const int tasks = pages * shape.heads;
-  if (std::int64_t{rows} * shape.heads * (std::int64_t{shape.key_dim} + shape.value_width()) <
-      worth_a_region) {
-    for (int task = 0; task < tasks; ++task) work(task, 0);
+  constexpr std::int64_t worth_a_region = 16 * 1024;
+  if (rows * shape.heads * (std::int64_t{shape.key_dim} + shape.value_width()) < worth_a_region) {
+    for (std::int64_t task = 0; task < tasks; ++task) work(static_cast<int>(task), 0);
     return;
   }
-  pool_->run(tasks, work);
+  pool_->run(static_cast<int>(tasks), work);
 }
 
 void CpuBackend::attention(const AttentionArgs& args) {

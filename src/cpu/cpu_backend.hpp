@@ -57,8 +57,9 @@ class CpuBackend final : public ops::Backend {
   void rotary(ops::Rows x, int rows, ops::Groups groups, int half, ops::ConstRows cos,
               ops::ConstRows sin) override;
 
-  void kv_append(const ops::KvShape& shape, ops::KvPages cache, std::int64_t position, int first_row,
-                 int rows, ops::ConstRows keys, ops::ConstRows values) override;
+  using Backend::kv_append;
+  void kv_append(const ops::KvShape& shape, std::span<const ops::KvAppend> segments, ops::ConstRows keys,
+                 ops::ConstRows values) override;
   void attention(const ops::AttentionArgs& args) override;
   void causal_conv(const ops::ConvArgs& args) override;
   void delta_rule(const ops::DeltaArgs& args) override;

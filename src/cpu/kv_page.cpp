@@ -45,14 +45,18 @@ const float* KvHeadPage::keys(const KernelTable& kernels, int first, int count, 
       break;
   }
   for (int i = 0; i < count; i += kKvGroup) {
-    Q8Tile tile{};
-    tile.codes = codes<std::int8_t>(0) + from + std::int64_t{i} * kPageRows;
-    tile.column_scale = codes<float>(at_->key_scales) + std::int64_t{first + i} / kKvGroup * kPageRows;
-    tile.out = space + std::int64_t{i} * kPageRows;
-    tile.stride = kPageRows;
-    tile.rows = count - i < kKvGroup ? count - i : kKvGroup;
-    tile.cols = kPageRows;
-    kernels.expand_q8(tile);
+    for (int position = 0; position < kPageRows; position += kKeyLanes) {
+      Q8Tile tile{};
+      tile.codes = codes<std::int8_t>(0) + q8_key_at(position, first + i);
+      tile.code_stride = kKeyLanes;
+      tile.column_scale =
+          codes<float>(at_->key_scales) + std::int64_t{first + i} / kKvGroup * kPageRows + position;
+      tile.out = space + std::int64_t{i} * kPageRows + position;
+      tile.stride = kPageRows;
+      tile.rows = count - i < kKvGroup ? count - i : kKvGroup;
+      tile.cols = kKeyLanes;
+      kernels.expand_q8(tile);
+    }
   }
   return space;
 }
@@ -76,7 +80,7 @@ const float* KvHeadPage::values(const KernelTable& kernels, int first, int width
     tile.codes = codes<std::int8_t>(at_->values) + from + part + i;
     tile.row_scale = codes<float>(at_->value_scales) + std::int64_t{first + i} / kKvGroup * kPageRows + begin;
     tile.out = space + part + i;
-    tile.stride = width;
+    tile.code_stride = tile.stride = width;
     tile.rows = end - begin;
     tile.cols = width - i < kKvGroup ? width - i : kKvGroup;
     kernels.expand_q8(tile);
@@ -103,8 +107,8 @@ void KvHeadPage::put_key(int position, const float* key) const {
     *scales = q8_scale(key + g, end - g);
     std::int8_t group[kKvGroup];
     q8_codes(key + g, end - g, *scales, group);
-    std::int8_t* to = codes<std::int8_t>(0) + std::int64_t{g} * kPageRows + position;
-    for (int i = 0; i < end - g; ++i) to[std::ptrdiff_t{i} * kPageRows] = group[i];
+    std::int8_t* to = codes<std::int8_t>(0) + q8_key_at(position, g);
+    for (int i = 0; i < end - g; ++i) to[std::ptrdiff_t{i} * kKeyLanes] = group[i];
   }
 }
 

@@ -2,10 +2,12 @@
 //
 // A page holds a part for each key head, with the values of all value heads that go with it side by side
 // (value_dim below stands for all of them):
-//   keys    [key_dim][kPageRows]                 so that scores of a page are products with lanes along
-//   positions scales  [key_dim / 32][kPageRows]            q8 only values  [value_dim / 64][kPageRows][64]
-//   panels that fit the first-level cache; the last may be narrower scales  [value_dim / 32][kPageRows] q8
-//   only
+//   keys         [key_dim][kPageRows], so that scores of a page are products with lanes along positions;
+//                in q8 [key_dim / 64][kPageRows / 16][64][16]: a new key touches a quarter of the lines
+//   key scales   [key_dim / 32][kPageRows], q8 only
+//   values       [value_dim / 64][kPageRows][64], panels that fit the first-level cache; the last may be
+//                narrower
+//   value scales [value_dim / 32][kPageRows], q8 only
 // of float, bfloat16 or int8, scales of float.
 #pragma once
 
@@ -19,6 +21,7 @@ namespace ponder::cpu {
 
 inline constexpr int kValuePanel = 64;
 inline constexpr int kKeyBlock = 64;  // key components expanded to floats at a time
+inline constexpr int kKeyLanes = 16;  // positions whose codes of a component lie together in q8
 
 struct KvPageLayout {
   explicit KvPageLayout(const ops::KvShape& shape);
@@ -55,6 +58,15 @@ class KvHeadPage {
   }
   // Of whole rows of kPageRows codes.
   std::int64_t code_bytes(int rows) const { return std::int64_t{rows} * at_->row_bytes; }
+  // Where a position's code of component c of a q8 key lies; those of the next components of its block follow
+  // kKeyLanes apart.
+  std::int64_t q8_key_at(int position, int c) const {
+    const int block = c / kKeyBlock * kKeyBlock;
+    const int left = shape_->key_dim - block;
+    const int width = left < kKeyBlock ? left : kKeyBlock;
+    return std::int64_t{block} * ops::kPageRows + std::int64_t{position / kKeyLanes} * width * kKeyLanes +
+           std::int64_t{c - block} * kKeyLanes + position % kKeyLanes;
+  }
   // Where component c of the values at a position lies.
   std::int64_t value_at(int position, int c) const {
     const int panel = c / kValuePanel * kValuePanel;

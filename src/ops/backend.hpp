@@ -188,10 +188,13 @@ class Backend {
   virtual void rotary(Rows x, int rows, Groups groups, int half, ConstRows cos, ConstRows sin) = 0;
 
   // ---- sequences -----------------------------------------------------------------------------------------
-  // Writes `rows` keys [kv heads * key_dim] and values [kv heads * value_dim], starting at batch row
-  // first_row, to positions [position, position + rows).
-  virtual void kv_append(const KvShape& shape, KvPages cache, std::int64_t position, int first_row, int rows,
-                         ConstRows keys, ConstRows values) = 0;
+  // Takes keys [kv heads * key_dim] and values [kv heads * value_dim] of each segment's batch rows into its
+  // cache. No two segments write to the same page.
+  virtual void kv_append(const KvShape& shape, std::span<const KvAppend> segments, ConstRows keys,
+                         ConstRows values) = 0;
+  void kv_append(const KvShape& shape, const KvAppend& segment, ConstRows keys, ConstRows values) {
+    kv_append(shape, {&segment, 1}, keys, values);
+  }
 
   virtual void attention(const AttentionArgs& args) = 0;
   virtual void causal_conv(const ConvArgs& args) = 0;

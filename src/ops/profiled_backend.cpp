@@ -211,12 +211,14 @@ void ProfiledBackend::rotary(Rows x, int rows, Groups groups, int half, ConstRow
   timed(simple(Op::rotary, rows), [&] { inner_->rotary(x, rows, groups, half, cos, sin); });
 }
 
-void ProfiledBackend::kv_append(const KvShape& shape, KvPages cache, std::int64_t position, int first_row,
-                                int rows, ConstRows keys, ConstRows values) {
-  if (!recording_) return inner_->kv_append(shape, cache, position, first_row, rows, keys, values);
+void ProfiledBackend::kv_append(const KvShape& shape, std::span<const KvAppend> segments, ConstRows keys,
+                                ConstRows values) {
+  if (!recording_) return inner_->kv_append(shape, segments, keys, values);
+  int rows = 0;
+  for (const KvAppend& segment : segments) rows += segment.rows;
   OpRecord cost = simple(Op::kv_append, rows);
   cost.kv_bytes = cost.rows * kv_position_bytes(*inner_, shape);
-  timed(cost, [&] { inner_->kv_append(shape, cache, position, first_row, rows, keys, values); });
+  timed(cost, [&] { inner_->kv_append(shape, segments, keys, values); });
 }
 
 void ProfiledBackend::attention(const AttentionArgs& args) {

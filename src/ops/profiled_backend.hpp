@@ -90,8 +90,9 @@ class ProfiledBackend final : public Backend {
   void rotary_table(std::span<const std::int64_t> positions, int dim, double theta, Rows cos,
                     Rows sin) override;
   void rotary(Rows x, int rows, Groups groups, int half, ConstRows cos, ConstRows sin) override;
-  void kv_append(const KvShape& shape, KvPages cache, std::int64_t position, int first_row, int rows,
-                 ConstRows keys, ConstRows values) override;
+  using Backend::kv_append;
+  void kv_append(const KvShape& shape, std::span<const KvAppend> segments, ConstRows keys,
+                 ConstRows values) override;
   void attention(const AttentionArgs& args) override;
   void causal_conv(const ConvArgs& args) override;
   void delta_rule(const DeltaArgs& args) override;

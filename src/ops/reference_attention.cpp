@@ -105,15 +105,17 @@ void keep_rounded(KvType type, const float* x, int dim, float* out) {
 
 }  // namespace
 
-void ReferenceBackend::kv_append(const KvShape& shape, KvPages cache, std::int64_t position, int first_row,
-                                 int rows, ConstRows keys, ConstRows values) {
-  for (int r = 0; r < rows; ++r) {
-    for (std::int64_t h = 0; h < shape.heads; ++h) {
-      const std::int64_t key = h * shape.key_dim, value = h * shape.value_width();
-      keep_rounded(shape.type, keys[first_row + r] + key, shape.key_dim,
-                   cached_keys(shape, cache, position + r) + key);
-      keep_rounded(shape.type, values[first_row + r] + value, shape.value_width(),
-                   cached_values(shape, cache, position + r) + value);
+void ReferenceBackend::kv_append(const KvShape& shape, std::span<const KvAppend> segments, ConstRows keys,
+                                 ConstRows values) {
+  for (const KvAppend& to : segments) {
+    for (int r = 0; r < to.rows; ++r) {
+      for (std::int64_t h = 0; h < shape.heads; ++h) {
+        const std::int64_t key = h * shape.key_dim, value = h * shape.value_width();
+        keep_rounded(shape.type, keys[to.first_row + r] + key, shape.key_dim,
+                     cached_keys(shape, to.cache, to.position + r) + key);
+        keep_rounded(shape.type, values[to.first_row + r] + value, shape.value_width(),
+                     cached_values(shape, to.cache, to.position + r) + value);
+      }
     }
   }
 }

@@ -42,6 +42,14 @@ struct KvPages {
   std::size_t offset = 0;
 };
 
+// Batch rows [first_row, first_row + rows) go to positions [position, position + rows) of a cache.
+struct KvAppend {
+  KvPages cache;
+  std::int64_t position = 0;
+  int first_row = 0;
+  int rows = 0;
+};
+
 // ---- gated delta rule ------------------------------------------------------------------------------------
 
 // Rows between two updates of the recurrent matrix. Chunks start at absolute positions that are multiples of

@@ -174,21 +174,24 @@ TEST_P(SequenceKernels, EveryCodeOfACacheBecomesItsValue) {
     for (int c = 0; c < cols; ++c)
       column_scale[static_cast<std::size_t>(c)] = 0.01F * static_cast<float>(c + 1);
     for (const bool by_row : {true, false}) {
-      std::vector<float> out(codes.size() + 1, -7.0F);
+      const int stride = cols + (by_row ? 0 : 3);
+      std::vector<float> out(static_cast<std::size_t>(rows * stride) + 1, -7.0F);
       Q8Tile tile{};
       tile.codes = codes.data();
       (by_row ? tile.row_scale : tile.column_scale) = (by_row ? row_scale : column_scale).data();
       tile.out = out.data();
-      tile.stride = cols;
+      tile.code_stride = cols;
+      tile.stride = stride;
       tile.rows = rows;
       tile.cols = cols;
       kernels_.expand_q8(tile);
-      for (int i = 0; i < rows * cols; ++i) {
-        const float scale = by_row ? 0.3F : column_scale[static_cast<std::size_t>(i % cols)];
-        EXPECT_EQ(out[static_cast<std::size_t>(i)], static_cast<float>(i - 128) * scale)
-            << i << " of " << cols;
+      for (int i = 0; i < rows * stride; ++i) {
+        const int r = i / stride, c = i % stride;
+        const float scale = by_row ? 0.3F : column_scale[static_cast<std::size_t>(std::min(c, cols - 1))];
+        const float expected = c < cols ? static_cast<float>(r * cols + c - 128) * scale : -7.0F;
+        EXPECT_EQ(out[static_cast<std::size_t>(i)], expected) << r << ", " << c << " of " << cols;
       }
-      EXPECT_EQ(out[static_cast<std::size_t>(rows * cols)], -7.0F);
+      EXPECT_EQ(out[static_cast<std::size_t>(rows * stride)], -7.0F);
     }
   }
 }

@@ -45,7 +45,7 @@ class Pages {
   KvPages view() const { return {table_.data(), layer_}; }
 
   void append(Backend& b, const Cache& from, int first, int rows) {
-    b.kv_append(shape_, view(), first, first, rows, from.keys.view(), from.values.view());
+    b.kv_append(shape_, KvAppend{view(), first, first, rows}, from.keys.view(), from.values.view());
   }
 
   void expect_other_layer_untouched() const {

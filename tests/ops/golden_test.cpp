@@ -264,7 +264,7 @@ TEST_F(Golden, Attention) {
     std::byte* const table[] = {page.data()};
     const KvPages cache{table, 0};
     const int before = c["rows_before"];
-    backend_->kv_append(shape, cache, 0, 0, before + rows, rows_of(keys, kv_heads * dim),
+    backend_->kv_append(shape, KvAppend{cache, 0, 0, before + rows}, rows_of(keys, kv_heads * dim),
                         rows_of(values, kv_heads * dim));
     std::vector<float> out(q.size());
     AttentionSegment segment;

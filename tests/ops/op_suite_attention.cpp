@@ -130,7 +130,7 @@ TEST_P(OpSuite, AttentionOfNoSegmentsOrNoRows) {
   const AttentionSegment none{};
   c.call(*bench_.subject, target, {&none, 1});
   expect_same_bits(target.dense(), c.out.dense(), "output of no rows");
-  bench_.subject->kv_append(c.kv, {}, 0, 0, 0, {}, {});
+  bench_.subject->kv_append(c.kv, KvAppend{{}, 0, 0, 0}, {}, {});
 }
 
 // ---- a sequence cut into calls ---------------------------------------------------------------------------

@@ -109,7 +109,8 @@ struct Forks {
       : kv(shape), page_bytes(b.kv_page_bytes(shape)) {
     std::vector<std::byte*> shared;
     for (int p = 0; p * kPageRows < prefix; ++p) shared.push_back(page());
-    b.kv_append(kv, {shared.data(), 0}, 0, 0, prefix, caches[0].keys.view(), caches[0].values.view());
+    b.kv_append(kv, KvAppend{{shared.data(), 0}, 0, 0, prefix}, caches[0].keys.view(),
+                caches[0].values.view());
     for (const Cache& cache : caches) {
       tables.push_back(shared);
       if (prefix % kPageRows != 0) {
@@ -118,7 +119,7 @@ struct Forks {
       }
       const auto all = static_cast<int>(cache.positions());
       while (static_cast<int>(tables.back().size()) * kPageRows < all) tables.back().push_back(page());
-      b.kv_append(kv, {tables.back().data(), 0}, prefix, prefix, all - prefix, cache.keys.view(),
+      b.kv_append(kv, KvAppend{{tables.back().data(), 0}, prefix, prefix, all - prefix}, cache.keys.view(),
                   cache.values.view());
     }
   }
@@ -251,15 +252,61 @@ TEST_P(OpSuite, AppendingToAPageOfAnyTypeIsExact) {
       AlignedBuffer<std::byte> whole(bytes), pieces(bytes);
       std::byte *a = whole.data(), *b = pieces.data();
       const Cache other(rng, kv, kPageRows);
-      bench_.subject->kv_append(kv, {&a, 0}, 0, 0, kPageRows, cache.keys.view(), cache.values.view());
-      bench_.subject->kv_append(kv, {&b, 0}, 20, 20, 30, other.keys.view(), other.values.view());
+      bench_.subject->kv_append(kv, KvAppend{{&a, 0}, 0, 0, kPageRows}, cache.keys.view(),
+                                cache.values.view());
+      bench_.subject->kv_append(kv, KvAppend{{&b, 0}, 20, 20, 30}, other.keys.view(), other.values.view());
       for (int at = 0; at < kPageRows;) {
         const int rows = std::min(random_between(rng, 1, 9), kPageRows - at);
-        bench_.subject->kv_append(kv, {&b, 0}, at, at, rows, cache.keys.view(), cache.values.view());
+        bench_.subject->kv_append(kv, KvAppend{{&b, 0}, at, at, rows}, cache.keys.view(),
+                                  cache.values.view());
         at += rows;
       }
       EXPECT_TRUE(std::equal(whole.begin(), whole.end(), pieces.begin()))
           << "type " << static_cast<int>(type);
+    }
+  }
+}
+
+// Many sequences in one call, some with no rows and some across pages, as one call each.
+TEST_P(OpSuite, AppendingForManySequencesAtOnceIsAppendingForEach) {
+  Random rng(seed() + 67);
+  constexpr int kPages = 3;
+  for (const KvType type : {KvType::f32, KvType::bf16, KvType::q8}) {
+    for (int i = 0; i < 6; ++i) {
+      const KvShape kv{random_between(rng, 1, 9), random_dim(rng, 128), random_dim(rng, 128), type};
+      const std::size_t bytes = bench_.subject->kv_page_bytes(kv);
+      const int sequences = random_between(rng, 1, 6);
+      const std::size_t space = static_cast<std::size_t>(sequences * kPages) * bytes;
+      AlignedBuffer<std::byte> together(space), apart(space);
+      std::vector<std::vector<std::byte*>> tables;  // of both, one after the other
+      std::vector<KvAppend> appends;
+      int batch = 0;
+      for (int s = 0; s < sequences; ++s) {
+        const int rows = random_between(rng, 0, 2) == 0 ? 0 : random_between(rng, 1, 2 * kPageRows);
+        const int position = random_between(rng, 0, kPages * kPageRows - rows);
+        appends.push_back({{}, position, batch, rows});
+        batch += rows;
+      }
+      for (std::byte* data : {together.data(), apart.data()}) {
+        for (int s = 0; s < sequences; ++s) {
+          tables.emplace_back();
+          for (int page = 0; page < kPages; ++page) {
+            tables.back().push_back(data + static_cast<std::size_t>(s * kPages + page) * bytes);
+          }
+        }
+      }
+      const Cache cache(rng, kv, std::max(batch, 1));
+      std::vector<KvAppend> whole = appends;
+      for (std::size_t s = 0; s < appends.size(); ++s) {
+        whole[s].cache.pages = tables[s].data();
+        appends[s].cache.pages = tables[appends.size() + s].data();
+        bench_.subject->kv_append(kv, appends[s], cache.keys.view(), cache.values.view());
+      }
+      bench_.subject->kv_append(kv, whole, cache.keys.view(), cache.values.view());
+      EXPECT_TRUE(std::equal(together.begin(), together.end(), apart.begin()))
+          << "type " << static_cast<int>(type) << ", " << sequences << " sequences";
+      EXPECT_TRUE(batch == 0 || std::any_of(together.begin(), together.end(),
+                                            [](std::byte b) { return b != std::byte{0}; }));
     }
   }
 }

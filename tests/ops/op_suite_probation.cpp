@@ -414,7 +414,8 @@ struct GroupedCase {
       blocks.emplace_back(bytes + 64);
       table.push_back(blocks.back().data());
     }
-    b.kv_append(kv, {table.data(), 64}, 0, 0, static_cast<int>(keys.rows()), keys.view(), values.view());
+    b.kv_append(kv, KvAppend{{table.data(), 64}, 0, 0, static_cast<int>(keys.rows())}, keys.view(),
+                values.view());
     std::vector<std::vector<std::byte*>> tables;
     std::vector<AttentionSegment> list;
     for (const GroupedRows& s : segments) {
@@ -535,11 +536,13 @@ TEST_P(OpSuite, AppendingSeveralValueHeadsIsExact) {
       AlignedBuffer<std::byte> whole(bytes), pieces(bytes);
       std::byte* a[] = {nullptr, whole.data()};
       std::byte* b[] = {nullptr, pieces.data()};
-      bench_.subject->kv_append(c.kv, {a, 0}, kPageRows, kPageRows, kPageRows, keys.view(), values.view());
-      bench_.subject->kv_append(c.kv, {b, 0}, kPageRows + 9, kPageRows, 40, keys.view(), other.view());
+      bench_.subject->kv_append(c.kv, KvAppend{{a, 0}, kPageRows, kPageRows, kPageRows}, keys.view(),
+                                values.view());
+      bench_.subject->kv_append(c.kv, KvAppend{{b, 0}, kPageRows + 9, kPageRows, 40}, keys.view(),
+                                other.view());
       for (int at = kPageRows; at < 2 * kPageRows;) {
         const int rows = std::min(random_between(rng, 1, 9), 2 * kPageRows - at);
-        bench_.subject->kv_append(c.kv, {b, 0}, at, at, rows, keys.view(), values.view());
+        bench_.subject->kv_append(c.kv, KvAppend{{b, 0}, at, at, rows}, keys.view(), values.view());
         at += rows;
       }
       EXPECT_TRUE(std::equal(whole.begin(), whole.end(), pieces.begin())) << c.name();

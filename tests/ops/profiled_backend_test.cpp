@@ -93,7 +93,7 @@ TEST_F(Profiled, AttentionCountsWhatIsVisible) {
   std::vector<std::byte> page(2 * plain_->kv_page_bytes(kv) + 64);
   std::byte* pages[] = {page.data(), page.data() + plain_->kv_page_bytes(kv)};
   const std::vector<float> rows = random_floats(128 * 4, 5);
-  profiled_.kv_append(kv, {pages, 0}, 0, 0, 128, {rows.data(), 4}, {rows.data(), 4});
+  profiled_.kv_append(kv, KvAppend{{pages, 0}, 0, 0, 128}, {rows.data(), 4}, {rows.data(), 4});
   std::vector<float> out(3 * 8);
   const std::vector<float> q = random_floats(3 * 8, 6);
   AttentionSegment segment;

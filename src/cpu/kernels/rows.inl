@@ -118,7 +118,7 @@ void conv_silu(const ConvBlock& b) {
 void expand_q8(const Q8Tile& tile) {
   const int8_t* codes = tile.codes;
   float* out = tile.out;
-  for (int r = 0; r < tile.rows; ++r, codes += tile.stride, out += tile.stride) {
+  for (int r = 0; r < tile.rows; ++r, codes += tile.code_stride, out += tile.stride) {
     const Vec by_row = splat(tile.row_scale != nullptr ? tile.row_scale[r] : 0.0F);
     for_vectors(tile.cols, [&](int64_t c, int k) {
       const Vec scale = tile.row_scale != nullptr ? by_row : get(tile.column_scale + c, k);

@@ -111,7 +111,7 @@ struct Q8Tile {
   const int8_t* codes;
   const float *row_scale, *column_scale;
   float* out;
-  int64_t stride;  // of codes and out
+  int64_t code_stride, stride;  // of codes and of out
   int rows, cols;
 };
 

@@ -221,12 +221,14 @@ void HybridModel::remember_for_drafts(std::span<const models::Segment> segments,
                           config_.linear_key_head_dim};
   if (half > 0) backend_->rotary(keys, rows_, heads, half, {cos_.data(), half}, {sin_.data(), half});
   const ops::ConstRows values{mixed.data + std::ptrdiff_t{2} * key_dim, mixed.stride};
+  kv_appends_.clear();
   for (std::size_t s = 0; s < segments.size(); ++s) {
     if (segments[s].draft_pages == nullptr) continue;
     const ops::AttentionSegment& segment = attention_segments_[s];
-    backend_->kv_append(draft_shape(), {segments[s].draft_pages, state.draft}, segments[s].position,
-                        segment.first_row, segment.rows, keys, values);
+    kv_appends_.push_back(
+        {{segments[s].draft_pages, state.draft}, segments[s].position, segment.first_row, segment.rows});
   }
+  backend_->kv_append(draft_shape(), kv_appends_, keys, values);
 }
 
 void HybridModel::settle(const models::Segment& segment, int accepted) {
@@ -293,12 +295,13 @@ void HybridModel::attention_output(const AttentionWeights& w, const AttentionRow
 void HybridModel::attention_layer(std::span<const models::Segment> segments, const AttentionWeights& w,
                                   const LayerState& state) {
   const AttentionRows rows = attention_inputs(w, w.q, w.k, w.v);
+  kv_appends_.clear();
   for (std::size_t s = 0; s < segments.size(); ++s) {
     ops::AttentionSegment& segment = attention_segments_[s];
     segment.cache = {segments[s].pages, state.kv};
-    backend_->kv_append(config_.kv_shape(), segment.cache, segments[s].position, segment.first_row,
-                        segment.rows, rows.k, rows.v);
+    kv_appends_.push_back({segment.cache, segments[s].position, segment.first_row, segment.rows});
   }
+  backend_->kv_append(config_.kv_shape(), kv_appends_, rows.k, rows.v);
   attention_output(w, rows);
 }
 

@@ -98,6 +98,7 @@ class HybridModel final : public models::Model {
   std::vector<ops::ConvSegment> conv_segments_;
   std::vector<ops::DeltaSegment> delta_segments_;
   std::vector<ops::AttentionSegment> attention_segments_;
+  std::vector<ops::KvAppend> kv_appends_;
 };
 
 }  // namespace ponder::hybrid
