@@ -132,8 +132,11 @@ void Answerer::feed_prefix(Group& group, std::span<const std::int32_t> ids, cons
   counters_.prefill_tokens += ids.size() - known;
   const auto question = std::find(ids.begin(), ids.end(), encoder_.question_marker());
   const auto whole_pages = [](std::size_t n) { return n / ops::kPageRows * ops::kPageRows; };
-  const std::size_t cuts[] = {whole_pages(static_cast<std::size_t>(question - ids.begin())),
-                              whole_pages(ids.size()), ids.size()};
+  // A state that grows may join its last word with what follows, so its last tokens are left out.
+  constexpr std::ptrdiff_t last_word = 8;
+  const auto state =
+      static_cast<std::size_t>(std::max(question - ids.begin() - last_word, std::ptrdiff_t{0}));
+  const std::size_t cuts[] = {whole_pages(state), whole_pages(ids.size()), ids.size()};
   for (const std::size_t cut : cuts) {
     const auto at = static_cast<std::size_t>(group.prefix->size());
     if (cut <= at) continue;

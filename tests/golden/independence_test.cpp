@@ -145,6 +145,38 @@ TEST_P(Independence, Complaint05_TheSharedPrefixIsComputedOnce) {
   EXPECT_EQ(static_cast<std::uint64_t>(charged) + counters.shared_tokens, prompts);
 }
 
+// Complaint 2: a state that only grows, turn by turn, is never fed again from the start, wherever it ends.
+TEST_P(Independence, Complaint02_AStateThatGrowsIsFedOnce) {
+  Decider decider(GetParam().checkpoint, GetParam().runner);
+  for (const std::size_t first : {400U, 411U, 425U, 437U, 450U}) {
+    decider.answerer().forget_prefixes();
+    std::string state;
+    while (state.size() < first) state += "User: it was late again, and broken. ";
+    state.resize(first);
+    std::vector<std::int32_t> before;
+    for (int turn = 0; turn < 5; ++turn) {
+      Json body = body_of({nine_questions()[static_cast<std::size_t>(turn)]}, kOptions[0]);
+      body["state"] = state;
+      const std::uint64_t reused = decider.answerer().counters().reused_tokens;
+      const auto results = decider.one(body);
+      const std::vector<std::int32_t>& ids = results[0].encoded.prompt;
+      const auto same = static_cast<std::uint64_t>(
+          std::mismatch(before.begin(), before.end(), ids.begin(), ids.end()).first - before.begin());
+      // All but a page and a word of what both turns begin with.
+      EXPECT_GE(decider.answerer().counters().reused_tokens - reused + ops::kPageRows + 8, same)
+          << first << ", turn " << turn;
+      if (turn > 0) {
+        EXPECT_GT(decider.answerer().counters().reused_tokens, reused) << first << ", turn " << turn;
+      }
+      Decider cold(GetParam().checkpoint, GetParam().runner);
+      expect_same(results[0], cold.one(body)[0]);
+      before = ids;
+      state += turn % 2 == 0 ? "er than told. Agent: we are sorry for that."
+                             : " User: so pay me back, please. Now";
+    }
+  }
+}
+
 // One request's trouble is its own.
 TEST_P(Independence, ARequestThatIsTooLongDoesNotTouchItsNeighbours) {
   Decider decider(GetParam().checkpoint, GetParam().runner, {.max_len = 400});
