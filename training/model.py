@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import nn
 
 CONFIG = {
-    "architectures": ["HybridForCausalLM"], "model_type": "hybrid", "vocab_size": 2048, "hidden_size": 192, "intermediate_size": 512,
-    "num_hidden_layers": 8, "layer_types": ["linear_attention", "linear_attention", "linear_attention", "full_attention"] * 2,
+    "architectures": ["HybridForCausalLM"], "model_type": "hybrid", "vocab_size": 2048, "hidden_size": 192, "intermediate_size": 640,
+    "num_hidden_layers": 6, "layer_types": ["linear_attention", "full_attention"] * 3,
     "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 32, "attention_bias": False,
     "linear_num_key_heads": 3, "linear_num_value_heads": 6, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
     "linear_conv_kernel_dim": 4, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "partial_rotary_factor": 0.5,

@@ -3,7 +3,8 @@
 FOLDER holds tokenizer.json (made if missing), checkpoint.pt (weights, optimiser, position in the data) and log. A step is
 --micro groups of --batch questions with prompts of one length. Each prompt is run once; behind it both ways of answering
 branch off: the empty think, and the chain of thought with its close; then the remainder, read by the pointer head.
-Loss = next token over the chain + cross-entropy of both read-outs against the target probabilities.
+Loss = next token over the chain + cross-entropy of both read-outs against the target probabilities + a little next token
+over the prompt.
 """
 from __future__ import annotations
 
@@ -77,9 +78,10 @@ def forward(model, coder, group):
         sure = want.amax(-1) > 0.99
         right = [((p.argmax(-1) == want.argmax(-1)) & sure).sum().item() for p in (p0, p1)]
         exact = ((logits.argmax(-1) == chain) | (chain == -100)).all(-1).sum().item()
+    told = F.cross_entropy(model.logits(hidden[:, :-1]).flatten(0, 1), prompt[:, 1:].flatten())
     entropy = -(want * want.clamp_min(1e-9).log()).sum(-1)
     loss0, loss1 = ((-(want * p).sum(-1) - entropy).mean() for p in (p0, p1))
-    return lm, loss0, loss1, {"n": len(group), "sure": sure.sum().item(), "direct": right[0], "thought": right[1], "exact": exact,
+    return lm, loss0, loss1, told, {"n": len(group), "sure": sure.sum().item(), "direct": right[0], "thought": right[1], "exact": exact,
                               "tokens": prompt.numel() + sum(map(len, direct)) + sum(map(len, thought))}
 
 
@@ -151,14 +153,15 @@ class Tally(defaultdict):
     def __init__(self):
         super().__init__(float)
 
-    def add(self, lm, loss0, loss1, counts):
-        for k, v in {"lm": lm.item() * counts["n"], "l0": loss0.item() * counts["n"], "l1": loss1.item() * counts["n"], **counts}.items():
+    def add(self, lm, loss0, loss1, told, counts):
+        n = counts["n"]
+        for k, v in {"lm": lm.item() * n, "l0": loss0.item() * n, "l1": loss1.item() * n, "told": told.item() * n, **counts}.items():
             self[k] += v
 
     def __str__(self):
         n, sure = max(self["n"], 1), max(self["sure"], 1)
         return (f"chain {self['lm'] / n:.3f} direct {self['l0'] / n:.3f} {self['direct'] / sure:.3f} after chain {self['l1'] / n:.3f} "
-                f"{self['thought'] / sure:.3f} exact {self['exact'] / n:.3f}")
+                f"{self['thought'] / sure:.3f} exact {self['exact'] / n:.3f} prompt {self['told'] / n:.2f}")
 
 
 @torch.no_grad()
@@ -187,6 +190,7 @@ def main():
     p.add_argument("--lr", type=float, default=0.02, help="of the matrices")
     p.add_argument("--lr-rest", type=float, default=0.004)
     p.add_argument("--direct", type=float, default=0.7, help="weight of the direct answer's loss")
+    p.add_argument("--told", type=float, default=0.2, help="weight of the prompt's next tokens")
     p.add_argument("--minutes", type=float, default=4, help="between checkpoints")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--overfit", type=int, default=0, help="train on this many examples again and again")
@@ -220,9 +224,9 @@ def main():
     params = list(model.parameters())
 
     def work(group):
-        lm, loss0, loss1, counts = forward(model, coder, group)
-        grads = torch.autograd.grad((lm + a.direct * loss0 + loss1) / a.micro, params)
-        return grads, (lm, loss0, loss1, counts)
+        lm, loss0, loss1, told, counts = forward(model, coder, group)
+        grads = torch.autograd.grad((lm + a.direct * loss0 + loss1 + a.told * told) / a.micro, params)
+        return grads, (lm, loss0, loss1, told, counts)
 
     # a group a thread: threads that share one group wait for each other at every operation
     pool = ThreadPoolExecutor(a.threads, initializer=torch.set_num_threads, initargs=(1,))
