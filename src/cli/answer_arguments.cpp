@@ -34,11 +34,12 @@ void AnswerArguments::add_thinking(CLI::App& app, const std::shared_ptr<AnswerAr
          "Candidate rows of every draft cycle, 1 to 8 (default: up to 4, as many as pay); the answers do not "
          "depend on it")
       ->type_name("K");
-  app.add_option("--max-think", args->max_think, "Thinking budget of a question, in tokens")
+  app.add_option("--max-think", args->max_think,
+                 "Thinking budget of a question in tokens, where a request gives none")
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--nothink-threshold", args->threshold,
-                 "Do not think where the direct answer is at least this sure")
+                 "Do not think where the direct answer is at least this sure, where a request does not say")
       ->type_name("P");
 }
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "base/cpu_budget.hpp"
 #include "base/error.hpp"
@@ -17,6 +16,7 @@
 #include "cli/bench_report.hpp"
 #include "cli/commands.hpp"
 #include "cli/io.hpp"
+#include "cli/progress.hpp"
 #include "decide/decision_model.hpp"
 #include "decide/json_write.hpp"
 #include "decide/think_benchmark.hpp"
@@ -57,20 +57,6 @@ std::vector<int> checked_list(const char* option, const std::vector<int>& values
   const std::set<int> sorted(values.begin(), values.end());
   return {sorted.begin(), sorted.end()};
 }
-
-// One line on a terminal that is written over again and again; nothing elsewhere.
-class Progress {
- public:
-  void show(const std::string& what) const {
-    if (terminal_) fmt::print(stderr, "\r\033[K{} ...", what);
-  }
-  ~Progress() {
-    if (terminal_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-};
 
 class Bench {
  public:

@@ -8,7 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "cli/arguments.hpp"
+#include "cli/answer_arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/io.hpp"
 #include "decide/answer.hpp"
@@ -28,14 +28,9 @@ struct DecideArguments {
   bool trace = false;
   bool pretty = false;
   int decimals = 6;
-  AnswerLimits limits;
+  std::shared_ptr<AnswerArguments> answering = std::make_shared<AnswerArguments>();
   bool no_think = false;
   bool return_reasoning = false;
-  std::int64_t max_think = Options{}.max_think;
-  std::optional<double> threshold;
-  std::shared_ptr<DraftArguments> draft = std::make_shared<DraftArguments>();
-  bool no_drafter = false;
-  std::optional<int> block;
   std::int64_t prefix_cache = 1024;
 };
 
@@ -57,8 +52,8 @@ class Decide {
   explicit Decide(DecideArguments args) : args_(std::move(args)) {
     check_arguments();
     defaults_.think = !args_.no_think;
-    defaults_.max_think = args_.max_think;
-    defaults_.nothink_threshold = args_.threshold;
+    defaults_.max_think = args_.answering->max_think;
+    defaults_.nothink_threshold = args_.answering->threshold;
     defaults_.return_reasoning = args_.return_reasoning;
   }
 
@@ -74,22 +69,9 @@ class Decide {
 
  private:
   void check_arguments() const {
-    const auto range = [](const char* flag, auto value, auto low, auto high) {
-      if (value < low || value > high)
-        fail(ErrorKind::usage, "{} {}: expected {} to {}", flag, value, low, high);
-    };
-    range("--decimals", args_.decimals, 0, max_decimals);
-    range("--max-rows", args_.limits.max_rows, 1, 4096);
-    range("--max-len", args_.limits.max_len, std::int64_t{1}, max_setting);
-    range("--block", args_.block.value_or(1), 1, ops::kHeldRows);
-    range("--prefix-cache", args_.prefix_cache, std::int64_t{0}, std::int64_t{1} << 30);
-    args_.draft->checked_memory();
-    if (args_.draft->drafter && args_.no_drafter)
-      fail(ErrorKind::usage, "--drafter and --no-drafter exclude each other");
-    range("--max-think", args_.max_think, std::int64_t{0}, max_setting);
-    if (args_.threshold && !(*args_.threshold >= 0 && *args_.threshold <= 1)) {
-      fail(ErrorKind::usage, "--nothink-threshold {}: expected 0 to 1", *args_.threshold);
-    }
+    args_.answering->check();
+    check_range("--decimals", args_.decimals, 0, max_decimals);
+    check_range("--prefix-cache", args_.prefix_cache, 0, std::int64_t{1} << 30);
     if (args_.jsonl && args_.batch) fail(ErrorKind::usage, "--jsonl and --batch exclude each other");
   }
 
@@ -97,15 +79,8 @@ class Decide {
 
   void load() {
     LoadOptions options = args_.model->load_options();
-    options.limits = args_.limits;
-    if (args_.block) {
-      options.limits.block = *args_.block;
-      options.limits.fixed_block = true;
-    }
     options.limits.prefix_cache_bytes = static_cast<std::uint64_t>(args_.prefix_cache) << 20U;
-    if (args_.draft->drafter) options.drafter = *args_.draft->drafter;
-    if (args_.no_drafter) options.drafter.emplace();
-    options.draft_memory = args_.draft->checked_memory();
+    args_.answering->apply_to(options);
     model_ = DecisionModel::load(args_.model->folder(), options);
     args_.model->announce(model_->describe());
   }
@@ -261,29 +236,12 @@ Action add_decide(CLI::App& app) {
   app.add_option("--decimals", args->decimals, "Decimals of the numbers; 2 rounds as the public server does")
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--max-rows", args->limits.max_rows, "Questions answered side by side")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--max-len", args->limits.max_len, "Most tokens of prompt, chain and answer together")
-      ->type_name("N")
-      ->capture_default_str();
-  DraftArguments::add(app, args->draft);
-  app.add_flag("--no-drafter", args->no_drafter, "Think without drafts");
-  app.add_option(
-         "--block", args->block,
-         "Candidate rows of every draft cycle, 1 to 8 (default: up to 4, as many as pay); the answers do not "
-         "depend on it")
-      ->type_name("K");
+  AnswerArguments::add_limits(app, args->answering);
+  AnswerArguments::add_thinking(app, args->answering);
   app.add_option("--prefix-cache", args->prefix_cache,
                  "Memory for beginnings of earlier prompts, in MiB; 0: none")
       ->type_name("MIB")
       ->capture_default_str();
-  app.add_option("--max-think", args->max_think, "Thinking budget of requests that give none, in tokens")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--nothink-threshold", args->threshold,
-                 "Do not think where the direct answer is at least this sure, for requests that do not say")
-      ->type_name("P");
   app.add_flag("--no-think", args->no_think, "Answer directly where a request does not say whether to think");
   app.add_flag("--return-reasoning", args->return_reasoning,
                "Add the chains of thought where a request does not say");

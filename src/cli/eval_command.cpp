@@ -15,6 +15,7 @@
 #include "base/random.hpp"
 #include "cli/answer_arguments.hpp"
 #include "cli/commands.hpp"
+#include "cli/eval_plots.hpp"
 #include "cli/eval_report.hpp"
 #include "cli/io.hpp"
 #include "cli/output_file.hpp"
@@ -80,6 +81,7 @@ class Eval {
     if (args.against) parse_weight_type(*args.against);
     choose_modes();
     if (!args.html.empty()) require_writable(args.html);
+    if (!args.svg.empty()) make_svg_folder();
     checks_ = direct_ && !args.no_checks && (args.checks || !args.html.empty());
     if (args.checks && !direct_) {
       fail(ErrorKind::usage, "--checks: they compare direct answers, which --think alone leaves out");
@@ -108,6 +110,15 @@ class Eval {
   }
 
  private:
+  void make_svg_folder() const {
+    std::error_code ec;
+    std::filesystem::create_directories(args_.svg, ec);
+    if (ec) {
+      fail(ErrorKind::bad_file, "{}: cannot be created: {}", printable(args_.svg, 4000), ec.message());
+    }
+    require_writable(std::filesystem::path(args_.svg) / "reliability.svg");
+  }
+
   // Both ways by default; a threshold adds a third, asked as a user would.
   void choose_modes() {
     const AnswerArguments& a = *args_.answering;
@@ -211,7 +222,12 @@ class Eval {
     report.against = std::move(against);
   }
 
-  void write_files(const EvalReport&) const {}
+  void write_files(const EvalReport& report) const {
+    if (!args_.html.empty()) write_whole_file(args_.html, eval_page(report));
+    if (args_.svg.empty()) return;
+    for (const NamedPlot& plot : eval_plots(report))
+      write_whole_file(std::filesystem::path(args_.svg) / plot.file, plot.svg);
+  }
 
   EvalArguments args_;
   std::vector<AskMode> modes_;
