@@ -99,21 +99,26 @@ std::string header_text(std::span<const TensorData> tensors, std::span<const std
   return text;
 }
 
-// A file beside `target` that takes its name once complete, and disappears otherwise.
+// A file that takes the name of `target` once complete, and disappears otherwise: where the file system can,
+// it has no name until then, so that not even a killed program leaves a part of it behind.
 class PendingFile {
  public:
   explicit PendingFile(const fs::path& target) : target_(target.string()) {
-    for (int attempt = 0; attempt < 100; ++attempt) {
-      temporary_ = fmt::format("{}.partial-{}-{}", target_, ::getpid(), attempt);
-      descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (::access("/proc/self/fd", X_OK) == 0) {  // where a file without a name is found to be given one
+      const std::string folder = target.has_parent_path() ? target.parent_path().string() : ".";
+      descriptor_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
       if (descriptor_ >= 0) return;
-      if (errno != EEXIST) break;
     }
-    fail_errno("cannot be created");
+    with_free_name([&] {
+      descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      return descriptor_ >= 0;
+    });
+    if (descriptor_ < 0) fail_errno("cannot be created");
+    named_ = true;
   }
   ~PendingFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
-    if (!committed_) ::unlink(temporary_.c_str());
+    if (named_) ::unlink(temporary_.c_str());
   }
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
@@ -130,13 +135,31 @@ class PendingFile {
 
   void commit() {
     if (::fsync(descriptor_) != 0) fail_errno("cannot be written");
+    if (!named_) {
+      const std::string from = fmt::format("/proc/self/fd/{}", descriptor_);
+      named_ = with_free_name([&] {
+        return ::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0;
+      });
+      if (!named_) fail_errno("cannot be put in place");
+    }
     const int descriptor = std::exchange(descriptor_, -1);
     if (::close(descriptor) != 0) fail_errno("cannot be written");
     if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_errno("cannot be put in place");
-    committed_ = true;
+    named_ = false;
   }
 
  private:
+  // Tries names beside the target until `make` succeeds with one or fails for another reason than that it is
+  // taken.
+  template <class Make>
+  bool with_free_name(Make make) {
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      temporary_ = fmt::format("{}.partial-{}-{}", target_, ::getpid(), attempt);
+      if (make()) return true;
+      if (errno != EEXIST) break;
+    }
+    return false;
+  }
   [[noreturn]] void fail_errno(const char* what) const {
     const int error = errno;
     fail(ErrorKind::bad_file, "{}: {}: {}", printable(target_, 4096), what,
@@ -146,7 +169,7 @@ class PendingFile {
   std::string target_;
   std::string temporary_;
   int descriptor_ = -1;
-  bool committed_ = false;
+  bool named_ = false;  // under temporary_
 };
 
 }  // namespace

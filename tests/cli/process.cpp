@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <sstream>
+#include <thread>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -31,12 +33,14 @@ struct Pipe {
 };
 
 // Feeds `input` and reads both outputs until the child has closed them.
-void exchange(Pipe& in, Pipe& out, Pipe& err, const std::string& input, Output& result) {
+void exchange(Pipe& in, Pipe& out, Pipe& err, const std::string& input, bool keep_open, Output& result) {
   ::signal(SIGPIPE, SIG_IGN);
   std::size_t written = 0;
-  if (input.empty()) in.close(1);
+  if (input.empty() && !keep_open) in.close(1);
   while (out.ends[0] >= 0 || err.ends[0] >= 0) {
-    std::array<pollfd, 3> fds{{{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}, {in.ends[1], POLLOUT, 0}}};
+    std::array<pollfd, 3> fds{{{out.ends[0], POLLIN, 0},
+                               {err.ends[0], POLLIN, 0},
+                               {written < input.size() ? in.ends[1] : -1, POLLOUT, 0}}};
     ::poll(fds.data(), fds.size(), -1);
     for (std::size_t i = 0; i < 2; ++i) {
       if (fds[i].fd < 0 || fds[i].revents == 0) continue;
@@ -52,7 +56,7 @@ void exchange(Pipe& in, Pipe& out, Pipe& err, const std::string& input, Output& 
       const std::size_t part = std::min<std::size_t>(input.size() - written, 4096);
       const ssize_t n = ::write(fds[2].fd, input.data() + written, part);
       if (n > 0) written += static_cast<std::size_t>(n);
-      if (n <= 0 || written == input.size()) in.close(1);
+      if (n <= 0 || (written == input.size() && !keep_open)) in.close(1);
     }
   }
 }
@@ -72,7 +76,9 @@ std::vector<nlohmann::ordered_json> Output::lines() const {
 
 namespace {
 
-Output run(std::vector<std::string> words, const std::string& input) {
+// `signals`: what is sent to the child `after` milliseconds.
+Output run(std::vector<std::string> words, const std::string& input, int after = 0,
+           const std::vector<int>& signals = {}) {
   Pipe in;
   Pipe out;
   Pipe err;
@@ -92,7 +98,13 @@ Output run(std::vector<std::string> words, const std::string& input) {
   out.close(1);
   err.close(1);
   Output result;
-  exchange(in, out, err, input, result);
+  std::thread interrupter([&] {
+    if (signals.empty()) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(after));
+    for (const int s : signals) ::kill(child, s);  // not yet waited for, so still its own number
+  });
+  exchange(in, out, err, input, !signals.empty(), result);
+  interrupter.join();
   int status = 0;
   ::waitpid(child, &status, 0);
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
@@ -105,6 +117,14 @@ Output ponder(const std::vector<std::string>& arguments, const std::string& inpu
   std::vector<std::string> words = {PONDER_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return run(std::move(words), input);
+}
+
+Output interrupted(const std::vector<std::string>& arguments, const std::string& input, int milliseconds,
+                   int signal, int times) {
+  std::vector<std::string> words = {PONDER_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run(std::move(words), input, milliseconds,
+             std::vector<int>(static_cast<std::size_t>(times), signal));
 }
 
 Output shell(const std::string& command) {

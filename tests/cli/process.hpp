@@ -21,6 +21,11 @@ struct Output {
 // `arguments` after the program's name; `input` becomes standard input.
 Output ponder(const std::vector<std::string>& arguments, const std::string& input = "");
 
+// Starts the program, lets it run for `milliseconds`, and sends it `signal`, once or more
+// often. Its standard input stays open.
+Output interrupted(const std::vector<std::string>& arguments, const std::string& input, int milliseconds,
+                   int signal, int times = 1);
+
 // A shell command in which "$0" is the program.
 Output shell(const std::string& command);
 
