@@ -132,16 +132,11 @@ struct Calibration {
 
 class Calibrate {
  public:
-  explicit Calibrate(const CalibrateArguments& args) : args_(args), folder_(args.model->folder()) {
+  explicit Calibrate(const CalibrateArguments& args) : args_(args), folder_(folder_of(args)) {
     args.answering->check();
     if (args.limit) check_range("--limit", *args.limit, 1, max_setting);
     check_range("--batch", args.batch, 1, 4096);
-    if (!args.write) return;
-    if (args.model->model.empty()) {
-      fail(ErrorKind::usage,
-           "--write: the demo model is part of the program; copy its folder and name the copy with --model");
-    }
-    require_writable(target());
+    if (args.write) require_writable(target());
   }
 
   int run() {
@@ -156,6 +151,14 @@ class Calibrate {
   }
 
  private:
+  static fs::path folder_of(const CalibrateArguments& args) {
+    if (args.write && args.model->model.empty()) {
+      fail(ErrorKind::usage,
+           "--write: the demo model is part of the program; copy its folder and name the copy with --model");
+    }
+    return args.model->folder();
+  }
+
   fs::path target() const { return folder_ / "export.json"; }
 
   void answer() {
