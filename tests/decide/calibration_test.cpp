@@ -114,7 +114,8 @@ TEST(FitTemperature, ZerosAndOnesAreSurvived) {
   data.probs = {{1, 0, 0}, {0, 1, 0}, {0.5, 0.25, 0.25}};
   data.labels = {1, 1, 0};
   const TemperatureFit fit = fit_temperature(data.views(), 1);
-  EXPECT_TRUE(std::isfinite(fit.temperature));
+  EXPECT_TRUE(fit.at_bound) << "one answer was as wrong as can be";
+  EXPECT_EQ(fit.temperature, greatest_temperature);
   for (const double p : retempered(data.probs[0], 0.5)) EXPECT_TRUE(p >= 0 && p <= 1);
 }
 
@@ -135,6 +136,13 @@ TEST(WithTemperature, ChangesTheNumberAndNoOtherByte) {
   EXPECT_EQ(with_temperature(before, 0.8125), want);
   EXPECT_EQ(with_temperature(R"({"temperature":1})", 2.5), R"({"temperature":2.5})");
   EXPECT_EQ(with_temperature(R"({"temperature":null,"a":1})", 2), R"({"temperature":2.0,"a":1})");
+}
+
+TEST(WithTemperature, IsNotMisledByWhatLooksLikeTheKey) {
+  EXPECT_EQ(with_temperature(R"({"temperature": 1, "x": {"temperature": 2}, "y": ["temperature", 3]})", 4),
+            R"({"temperature": 4.0, "x": {"temperature": 2}, "y": ["temperature", 3]})");
+  EXPECT_EQ(with_temperature(R"({"s": "a\\\", ", "temperature": 1, "temperature ": 2})", 4),
+            R"({"s": "a\\\", ", "temperature": 4.0, "temperature ": 2})");
 }
 
 TEST(WithTemperature, AddsTheKeyWhereThereIsNone) {
