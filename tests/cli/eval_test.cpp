@@ -440,15 +440,18 @@ TEST_F(EvalVerb, NothingToRead) {
 
 TEST_F(EvalVerb, AMegabyteOfStateFailsAlone) {
   const std::string data =
-      file("long.jsonl", noul("short", "true") + noul(std::string(1 << 20, 'x'), "true"));
+      file("long.jsonl", noul("short", "true", "a") + noul(std::string(1 << 20, 'x'), "true", "long") +
+                             noul("short", "false", "b"));
   const Output run = ponder({"eval", data, "--model", golden("tiny-a"), "--no-think", "--json"});
   EXPECT_EQ(run.status, 1);
-  const Json report = run.json();
+  const Json report = run.json(), &mode = report["modes"]["no-think"];
   EXPECT_EQ(report["failures"], 1);
   EXPECT_THAT(report["first_failure"].get<std::string>(), HasSubstr("long.jsonl:2: "));
   EXPECT_THAT(run.err, HasSubstr("exceeds the limit"));
-  EXPECT_EQ(report["modes"]["no-think"]["overall"]["count"], 2);
-  EXPECT_EQ(report["modes"]["no-think"]["overall"]["failed"], 1);
+  EXPECT_EQ(mode["overall"]["count"], 3);
+  EXPECT_EQ(mode["overall"]["failed"], 1);
+  EXPECT_EQ(mode["by_source"]["long"]["failed"], 1);
+  EXPECT_EQ(mode["overall"]["correct"], 1) << "the same question with both answers";
 }
 
 TEST_F(EvalVerb, WrongUsageIsRefusedBeforeAnyWork) {
