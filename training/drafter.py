@@ -71,7 +71,7 @@ class Drafter(nn.Module):
             if hasattr(layer, "linear_attn"):
                 heads = lambda t: t.unflatten(-1, (m.hv, m.d)).transpose(1, 2)
                 q, k, v = rotate(heads(lin("delta_q")), cos, sin), rotate(heads(lin("delta_k")), cos, sin), heads(lin("delta_v"))
-                x = x + m.finish(h, block_attend(q, k, v, past["k"], past["v"], seen, count))
+                x = x + m.finish(h, block_attend(q, k, v, past["k"], past["v"], seen, count).transpose(1, 2))
             else:
                 q, k, v, gate = m.inputs(lin("attn_q"), lin("attn_k"), lin("attn_v"), cos, sin)
                 x = x + m.finish(block_attend(q, k, v, past["k"], past["v"], seen, count), gate)

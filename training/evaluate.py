@@ -34,12 +34,12 @@ def main():
                     for r in records)
     command = [a.ponder, "decide", "--model", a.model, "--jsonl", "--trace", "--max-think", "128", "--nothink-threshold", "1", "--threads", a.threads, *a.more]
     out = subprocess.run(command, input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
-    right, top, sure, total, lengths, closed, cycles, accepted = defaultdict(Counter), defaultdict(list), Counter(), Counter(), [], 0, Counter(), Counter()
+    right, top, sure, total, lengths, closed, accepted = defaultdict(Counter), defaultdict(list), Counter(), Counter(), [], 0, Counter()
     chains, shown = [], 0
     for r, line in zip(records, out, strict=True):
         t = json.loads(line)
-        for i, n in enumerate(t["counters"].get("accepted") or []):
-            accepted[i + 1] += n
+        for k, n in t["counters"].get("accepted", {}).items():
+            accepted[int(k)] += n
         for name, q in r["questions"].items():
             got = t["questions"][name]
             lengths.append(len(got["chain"]))

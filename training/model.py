@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import kernels
+
 CONFIG = {
     "architectures": ["HybridForCausalLM"], "model_type": "hybrid", "vocab_size": 2048, "hidden_size": 192, "intermediate_size": 640,
     "num_hidden_layers": 6, "layer_types": ["linear_attention", "full_attention"] * 3,
@@ -19,12 +21,24 @@ CONFIG = {
     "tie_word_embeddings": True, "max_position_embeddings": 262144, "pad_token_id": None, "bos_token_id": None, "dtype": "bfloat16",
 }
 HEAD_DIM = 64
-CHUNK = 32
+CHUNK = 16
 BLOCK = 4
 
 
-def rms(x, eps):
-    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
+def fast(x):
+    """Whether kernels.c takes this tensor."""
+    return kernels.library is not None and x.dtype == torch.float32
+
+
+def rms(x, w, one, eps):
+    if fast(x):
+        return kernels.Rms.apply(x, w, one, eps)
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * (one + w)
+
+
+def gated(a, b):
+    """SiLU(a) b"""
+    return kernels.Gate.apply(a, b) if fast(a) else F.silu(a) * b
 
 
 def rotate(x, cos, sin):
@@ -89,15 +103,27 @@ def delta_rule(q, k, v, g, beta, S):
     return delta_loop(*delta_chunks(q, k, v, g, beta), S, q.shape[2])
 
 
-class Rms(nn.Module):
-    """RMS norm whose weight is an offset from one, as in the checkpoint."""
+def delta_net(y, g, beta, S, keys):
+    """Delta rule over the convolution's outputs. y [B, T, (2 keys + heads) D], g (log decay) and beta [B, T, heads],
+    S [B, heads, D, D] -> o [B, T, heads, D], S."""
+    if fast(y) and S.shape[-1] == 32:
+        return kernels.Delta.apply(y, g, beta, S, keys)
+    d, rep = S.shape[-1], S.shape[1] // keys
+    q, k, v = (t.unflatten(2, (-1, d)).transpose(1, 2) for t in y.split([keys * d, keys * d, S.shape[1] * d], 2))
+    unit = lambda t: (t * torch.rsqrt(t.square().sum(-1, keepdim=True) + 1e-6)).repeat_interleave(rep, 1)
+    o, S = delta_rule(unit(q) * d ** -0.5, unit(k), v, g.mT, beta.mT, S)
+    return o.transpose(1, 2), S
 
-    def __init__(self, n, eps, at=0.0):
+
+class Rms(nn.Module):
+    """RMS norm whose weight is an offset from `one`, as in the checkpoint."""
+
+    def __init__(self, n, eps, one=1.0):
         super().__init__()
-        self.weight, self.eps, self.at = nn.Parameter(torch.full((n,), at)), eps, at
+        self.weight, self.eps, self.one = nn.Parameter(torch.full((n,), 1.0 - one)), eps, one
 
     def forward(self, x):
-        return rms(x, self.eps) * (self.weight if self.at else 1 + self.weight)
+        return rms(x, self.weight, self.one, self.eps)
 
 
 def linear(i, o, zero=False):
@@ -121,35 +147,27 @@ class DeltaNet(nn.Module):
         # decays spread from a few rows to hundreds
         self.A_log = nn.Parameter(torch.log(torch.linspace(0.5, 8.0, self.hv)))
         self.dt_bias = nn.Parameter(torch.log(torch.expm1(torch.linspace(0.002, 0.05, self.hv))))
-        self.norm = Rms(self.d, eps, 1.0)
+        self.norm = Rms(self.d, eps, 0.0)
         self.out_proj = linear(self.hv * self.d, E, zero=True)
-
-    def inputs(self, h, past, cos, sin):
-        """h [B, T, E], past: the last inputs of the convolution -> what the loop needs, the next past, rotated keys, values"""
-        B, T, _ = h.shape
-        x = torch.cat([past, self.in_proj_qkv(h)], 1)
-        y = F.silu(sum(x[:, j:j + T] * self.conv1d.weight[:, 0, j] for j in range(self.kernel)))
-        q, k, v = (t.unflatten(2, (-1, self.d)).transpose(1, 2) for t in y.split([self.hk * self.d, self.hk * self.d, self.hv * self.d], 2))
-        rep = self.hv // self.hk
-        q, k = (t[:, :, None].expand(-1, -1, rep, -1, -1).flatten(1, 2) for t in (q, k))
-        beta = torch.sigmoid(self.in_proj_b(h)).mT
-        g = (-self.A_log.exp() * F.softplus(self.in_proj_a(h) + self.dt_bias)).mT
-        unit = lambda t: t * torch.rsqrt(t.square().sum(-1, keepdim=True) + 1e-6)
-        chunks = delta_chunks(unit(q) * self.d ** -0.5, unit(k), v, g, beta)
-        return chunks, x[:, T:], rotate(k, cos, sin), v
 
     def forward(self, h, state, cos, sin, keep):
         B, T, _ = h.shape
         past = state["conv"] if state else h.new_zeros(B, self.kernel - 1, self.conv1d.weight.shape[0])
         S = state["S"] if state else h.new_zeros(B, self.hv, self.d, self.d)
-        chunks, past, k, v = self.inputs(h, past, cos, sin)
-        o, S = delta_loop(*chunks, S, T)
-        return self.finish(h, o), {"conv": past, "S": S, **({"k": k, "v": v} if keep else {})}
+        x, w = torch.cat([past, self.in_proj_qkv(h)], 1), self.conv1d.weight[:, 0].mT
+        y = kernels.Conv.apply(x, w) if fast(x) and self.kernel == 4 else F.silu(sum(x[:, j:j + T] * w[j] for j in range(self.kernel)))
+        beta = torch.sigmoid(self.in_proj_b(h))
+        g = -self.A_log.exp() * F.softplus(self.in_proj_a(h) + self.dt_bias)
+        o, S = delta_net(y, g, beta, S, self.hk)
+        new = {"conv": x[:, T:], "S": S}
+        if keep:        # what mask rows of a drafter attend to
+            _, k, v = (t.unflatten(2, (-1, self.d)).transpose(1, 2) for t in y.split([self.hk * self.d, self.hk * self.d, self.hv * self.d], 2))
+            new |= {"k": rotate(k.repeat_interleave(self.hv // self.hk, 1), cos, sin), "v": v}
+        return self.finish(h, o), new
 
     def finish(self, h, o):
-        """o [B, Hv, T, D] -> gated norm, output projection"""
-        o = self.norm(o).transpose(1, 2).flatten(2)
-        return self.out_proj(o * F.silu(self.in_proj_z(h)))
+        """o [B, T, Hv, D] -> gated norm, output projection"""
+        return self.out_proj(gated(self.in_proj_z(h), self.norm(o).flatten(2)))
 
 
 class Attention(nn.Module):
@@ -194,7 +212,7 @@ class Mlp(nn.Module):
         self.gate_proj, self.up_proj, self.down_proj = linear(E, M), linear(E, M), linear(M, E, zero=True)
 
     def forward(self, h):
-        return self.down_proj(F.silu(self.gate_proj(h)) * self.up_proj(h))
+        return self.down_proj(gated(self.gate_proj(h), self.up_proj(h)))
 
 
 class Layer(nn.Module):
@@ -212,30 +230,10 @@ class Layer(nn.Module):
     def mixer(self):
         return self.linear_attn if hasattr(self, "linear_attn") else self.self_attn
 
-    def before(self, x, past, cos, sin):
-        h = self.input_layernorm(x)
-        return h, self.linear_attn.inputs(h, past, cos, sin)
-
-    def after(self, x, h, o):
-        x = x + self.linear_attn.finish(h, o)
-        return x + self.mlp(self.post_attention_layernorm(x))
-
-    def whole(self, x, k, v, cos, sin):
-        y, new = self.self_attn(self.input_layernorm(x), {"k": k, "v": v}, cos, sin, False)
+    def forward(self, x, state, cos, sin, keep):
+        y, new = self.mixer(self.input_layernorm(x), state, cos, sin, keep)
         x = x + y
         return x + self.mlp(self.post_attention_layernorm(x)), new
-
-    def forward(self, x, state, cos, sin, keep):
-        if not hasattr(self, "linear_attn"):
-            a = self.self_attn
-            none = x.new_zeros(x.shape[0], a.kv, 0, a.d)
-            return self.whole(x, *((state["k"], state["v"]) if state else (none, none)), cos, sin)
-        m, (B, T, _) = self.linear_attn, x.shape
-        past = state["conv"] if state else x.new_zeros(B, m.kernel - 1, m.conv1d.weight.shape[0])
-        S = state["S"] if state else x.new_zeros(B, m.hv, m.d, m.d)
-        h, (chunks, past, k, v) = self.before(x, past, cos, sin)
-        o, S = delta_loop(*chunks, S, T)
-        return self.after(x, h, o), {"conv": past, "S": S, **({"k": k, "v": v} if keep else {})}
 
 
 class Backbone(nn.Module):

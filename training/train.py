@@ -58,17 +58,19 @@ def read(model, coder, hidden, rows, targets):
     return score.masked_fill(~valid, -1e9).log_softmax(-1), want
 
 
-def forward(model, coder, group):
-    """Losses and counts of one group."""
+def forward(model, coder, group, both=True):
+    """Losses and counts of one group; without `both` only behind chains."""
     prompt = torch.tensor([e[0] for e in group])
     targets = [e[3] for e in group]
     hidden, state = model(prompt)
     direct = [[coder.newline, coder.end] + e[2] for e in group]
-    h, _ = model(padded(direct), state)
-    p0, want = read(model, coder, h, direct, targets)
+    if both:
+        h, _ = model(padded(direct), state)
+        p0, want = read(model, coder, h, direct, targets)
     thought = [e[1] + e[2] for e in group]
     h, _ = model(padded(thought), state)
-    p1, _ = read(model, coder, h, thought, targets)
+    p1, want = read(model, coder, h, thought, targets)
+    p0 = p0 if both else p1
     # row t of the chain is predicted by the row before it
     before = torch.cat([hidden[:, -1:], h], 1)
     chain = padded([e[1] for e in group], -100)
@@ -81,7 +83,9 @@ def forward(model, coder, group):
     told = F.cross_entropy(model.logits(hidden[:, :-1]).flatten(0, 1), prompt[:, 1:].flatten())
     entropy = -(want * want.clamp_min(1e-9).log()).sum(-1)
     loss0, loss1 = ((-(want * p).sum(-1) - entropy).mean() for p in (p0, p1))
-    return lm, loss0, loss1, told, {"n": len(group), "sure": sure.sum().item(), "direct": right[0], "thought": right[1], "exact": exact,
+    if not both:
+        loss0, right[0] = torch.zeros(()), 0
+    return lm, loss0, loss1, told, {"direct_sure": sure.sum().item() * both, "direct_n": len(group) * both, "n": len(group), "sure": sure.sum().item(), "direct": right[0], "thought": right[1], "exact": exact,
                               "tokens": prompt.numel() + sum(map(len, direct)) + sum(map(len, thought))}
 
 
@@ -155,12 +159,12 @@ class Tally(defaultdict):
 
     def add(self, lm, loss0, loss1, told, counts):
         n = counts["n"]
-        for k, v in {"lm": lm.item() * n, "l0": loss0.item() * n, "l1": loss1.item() * n, "told": told.item() * n, **counts}.items():
+        for k, v in {"lm": lm.item() * n, "l0": loss0.item() * counts["direct_n"], "l1": loss1.item() * n, "told": told.item() * n, **counts}.items():
             self[k] += v
 
     def __str__(self):
         n, sure = max(self["n"], 1), max(self["sure"], 1)
-        return (f"chain {self['lm'] / n:.3f} direct {self['l0'] / n:.3f} {self['direct'] / sure:.3f} after chain {self['l1'] / n:.3f} "
+        return (f"chain {self['lm'] / n:.3f} direct {self['l0'] / max(1, self['direct_n']):.3f} {self['direct'] / max(1, self['direct_sure']):.3f} after chain {self['l1'] / n:.3f} "
                 f"{self['thought'] / sure:.3f} exact {self['exact'] / n:.3f} prompt {self['told'] / n:.2f}")
 
 
@@ -218,20 +222,21 @@ def main():
             f.write(line + "\n")
 
     say(f"start at step {step} of {a.steps}, {sum(x.numel() for x in model.parameters()) / 1e6:.2f} M parameters, {vars(a)}")
-    dev, test = (dev_groups(coder, s, 320) for s in ("dev", "test"))
+    dev, test = (dev_groups(coder, s, 160) for s in ("dev", "test"))
     if a.overfit:
         dev = test = dev_groups(coder, "train", a.overfit)
     params = list(model.parameters())
 
-    def work(group):
-        lm, loss0, loss1, told, counts = forward(model, coder, group)
-        grads = torch.autograd.grad((lm + a.direct * loss0 + loss1 + a.told * told) / a.micro, params)
+    def work(group, both):
+        # the direct branch of every other group, counted twice, is enough
+        lm, loss0, loss1, told, counts = forward(model, coder, group, both)
+        grads = torch.autograd.grad((lm + 2 * a.direct * loss0 + loss1 + a.told * told) / a.micro, params)
         return grads, (lm, loss0, loss1, told, counts)
 
     # a group a thread: threads that share one group wait for each other at every operation
     pool = ThreadPoolExecutor(a.threads, initializer=torch.set_num_threads, initargs=(1,))
     source = batches(coder, SEED, start, a.batch)
-    tally, since, saved, position = Tally(), time.time(), time.time(), start
+    tally, since, saved, position, saves = Tally(), time.time(), time.time(), start, 0
     while step < a.steps:
         groups = []
         for _ in range(a.micro):
@@ -240,7 +245,7 @@ def main():
             else:
                 position, group = next(source)
             groups.append(group)
-        for grads, counts in pool.map(work, groups):
+        for grads, counts in pool.map(work, groups, [i % 2 == 0 for i in range(a.micro)]):
             for p, g in zip(params, grads):
                 p.grad = g if p.grad is None else p.grad.add_(g)
             tally.add(*counts)
@@ -252,6 +257,10 @@ def main():
             tally, since = Tally(), time.time()
         if time.time() - saved > 60 * a.minutes or step == a.steps:
             save(path, model=model.state_dict(), optimiser=opt.state(), step=step, position=position)
+            saves += 1
+            saved = time.time()
+            if saves % 2 and step < a.steps:
+                continue
             say(f"step {step} dev  {evaluate(model, coder, dev)}")
             say(f"step {step} test {evaluate(model, coder, test)}")
             saved = since = time.time()

@@ -1,6 +1,9 @@
 #include "cli/arguments.hpp"
 
+#include <charconv>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -25,6 +28,33 @@ std::filesystem::path demo_folder() {
 }
 
 }  // namespace
+
+CLI::Option* add_numbers(CLI::App& app, const char* name, std::vector<std::int32_t>& values,
+                         const char* example, const char* what) {
+  // CLI11's own lists leave out empty entries and read 0x10 as 16.
+  const auto read = [&values](const std::string& text) {
+    values.clear();
+    for (const char *at = text.data(), *const end = at + text.size();;) {
+      std::int32_t number = 0;
+      const auto [stop, error] = std::from_chars(at, end, number);
+      if (error != std::errc() || (stop != end && *stop != ',')) return false;
+      values.push_back(number);
+      if (stop == end) return true;
+      at = stop + 1;
+    }
+  };
+  CLI::Option* option = app.add_option(
+      name,
+      [read, name = std::string(name), example = std::string(example)](const CLI::results_t& given) {
+        if (given.size() == 1 && read(given[0])) return true;
+        throw CLI::ValidationError(
+            name, fmt::format("{}: expected whole numbers like {}", given.empty() ? "" : given[0], example));
+      },
+      what);
+  option->expected(1)->type_name("N,N,...");
+  if (!values.empty()) option->default_str(fmt::format("{}", fmt::join(values, ",")));
+  return option;
+}
 
 hybrid::TypeChoice parse_weight_type(const std::string& text) {
   if (text == "auto") return std::nullopt;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -46,6 +47,10 @@ struct DraftArguments {
   // Throws Error(usage) for values out of range.
   hybrid::DraftMemory checked_memory() const;
 };
+
+// An option that takes whole numbers separated by commas and nothing else; `example` shows how.
+CLI::Option* add_numbers(CLI::App& app, const char* name, std::vector<std::int32_t>& values,
+                         const char* example, const char* what);
 
 // "auto", "f32", "bf16", "f16", "fp8", "q8", "q4", "q4tp". Throws Error(usage).
 hybrid::TypeChoice parse_weight_type(const std::string& text);

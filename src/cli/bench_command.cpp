@@ -282,18 +282,13 @@ class Bench {
   std::unique_ptr<engine::Engine> drafting_;  // --think
 };
 
-CLI::Option* add_list(CLI::App& app, const char* name, std::vector<int>& values, const char* example,
-                      const char* what) {
-  return app.add_option(name, values, what)->delimiter(',')->type_name(example)->capture_default_str();
-}
-
 void add_thinking(CLI::App& app, BenchArguments& args) {
   CLI::Option* think = app.add_flag(
       "--think", args.think,
       "Chains of thought, plain and drafted; prompts and steps only where --prompt or --rows asks");
-  add_list(app, "--questions", args.questions, "1,8", "Chains side by side")->needs(think);
-  add_list(app, "--blocks", args.thinking.blocks, "2,4,8",
-           "Fixed numbers of candidate rows; the largest limits the choice by cost")
+  add_numbers(app, "--questions", args.questions, "1,8", "Chains side by side")->needs(think);
+  add_numbers(app, "--blocks", args.thinking.blocks, "2,4,8",
+              "Fixed numbers of candidate rows; the largest limits the choice by cost")
       ->needs(think);
   app.add_option("--think-tokens", args.thinking.tokens, "Tokens of each chain")
       ->type_name("N")
@@ -319,9 +314,9 @@ Action add_bench(CLI::App& app) {
   app.add_flag("--random", args->random, "Random weights of the shape in --config (--type auto: bf16)");
   app.add_option("--seed", args->seed, "Of the random weights")->type_name("N")->capture_default_str();
   const CLI::Option* prompts =
-      add_list(app, "--prompt", args->prompts, "512,2048", "Prompt lengths in tokens; 0: none");
-  const CLI::Option* rows = add_list(app, "--rows", args->rows, "1,2,4,8,16",
-                                     "Sequences that decode together, up to --step-rows; 0: none");
+      add_numbers(app, "--prompt", args->prompts, "512,2048", "Prompt lengths in tokens; 0: none");
+  const CLI::Option* rows = add_numbers(app, "--rows", args->rows, "1,2,4,8,16",
+                                        "Sequences that decode together, up to --step-rows; 0: none");
   app.add_option("--context", args->context, "Tokens of each sequence before it decodes")
       ->type_name("N")
       ->capture_default_str();

@@ -130,13 +130,8 @@ class Logits {
 Action add_logits(CLI::App& app) {
   auto args = std::make_shared<LogitsArguments>();
   ModelArguments::add_all(app, args->model);
-  app.add_option("--ids", args->ids, "Token ids, separated by commas")
-      ->delimiter(',')
-      ->required()
-      ->type_name("1,2,3");
-  app.add_option("--chunks", args->chunks, "Feed the ids in pieces of these sizes")
-      ->delimiter(',')
-      ->type_name("3,1,4");
+  add_numbers(app, "--ids", args->ids, "1,2,3", "Token ids, separated by commas")->required();
+  add_numbers(app, "--chunks", args->chunks, "3,1,4", "Feed the ids in pieces of these sizes");
   app.add_flag("--all", args->all, "Logits of every row instead of the last");
   app.add_flag("--hidden", args->hidden,
                "Add the residual stream of every layer (0: the embedding) and the final norm");
