@@ -79,7 +79,11 @@ PONDER_INLINE Vec gather_rungs(const float* ladder, const uint8_t* codes) {
 PONDER_INLINE int32_t store_int8(int8_t* out, Vec x) {
   const __m512i i = _mm512_cvtps_epi32(x.v);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm512_cvtsepi32_epi8(i));
-  return _mm512_reduce_add_epi32(i);
+  // Not _mm512_reduce_add_epi32: GCC's ends in signed additions, and the codes of NaN and infinity overflow.
+  const __m256i eight = _mm256_add_epi32(_mm512_castsi512_si256(i), _mm512_extracti64x4_epi64(i, 1));
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
+  return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xB1)));
 }
 
 }  // namespace
