@@ -1,6 +1,6 @@
 """drafter.py RUN PONDER [--questions N] [--steps N]: trains the mask drafter of a trained model on the model's own chains.
 
-Chains are ponder's: the model's greedy ones for N training questions, kept in RUN/chains.json. Behind every row t of a chain
+Chains are ponder's: the model's greedy ones for N training questions, kept in RUN/chains-STEP.json. Behind every row t of a chain
 stand J = 3 mask rows, which see the rows up to t and each other; mask row k guesses the chain's token t + 1 + k. Only the
 drafter's projections and its mask embedding are trained. The same command goes on where it stopped.
 """
@@ -92,9 +92,9 @@ def block_attend(q, k, v, past_k, past_v, seen, count):
     return p[..., :far.shape[-1]] @ wide(past_v) + own
 
 
-def own_chains(run, ponder, questions, threads):
+def own_chains(run, base, ponder, questions, threads):
     """The model's greedy chains for training questions: [(prompt ids, chain ids)]"""
-    path = run / "chains.json"
+    path = run / f"chains-{base}.json"
     if path.exists():
         return json.loads(path.read_text())
     requests, count = [], 0
@@ -139,17 +139,18 @@ def main():
     a = p.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
-    model, coder, _ = load(a.run)
+    model, _, base = load(a.run)
     model.requires_grad_(False)
-    pairs = own_chains(a.run, a.ponder, a.questions, a.threads)
+    pairs = own_chains(a.run, base, a.ponder, a.questions, a.threads)
     drafter = Drafter(model)
     opt = Optimiser(drafter, a.lr, a.lr_rest, decay=0.0)
     path, step = a.run / "drafter_checkpoint.pt", 0
     if path.exists():
         c = torch.load(path)
-        drafter.load_state_dict(c["drafter"])
-        opt.load(c["optimiser"])
-        step = c["step"]
+        if c.get("base") == base:       # a model that was trained on wants a new drafter
+            drafter.load_state_dict(c["drafter"])
+            opt.load(c["optimiser"])
+            step = c["step"]
     params = list(drafter.parameters())
 
     def work(group):
@@ -189,8 +190,8 @@ def main():
                 f.write(line + "\n")
             losses, runs, rows, since = 0.0, 0, 0, time.time()
         if step % 50 == 0 or step == a.steps:
-            save(path, drafter=drafter.state_dict(), optimiser=opt.state(), step=step)
-            save(a.run / "drafter.pt", drafter=drafter.named(), step=step)
+            save(path, drafter=drafter.state_dict(), optimiser=opt.state(), step=step, base=base)
+            save(a.run / "drafter.pt", drafter=drafter.named(), step=step, base=base)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def main():
     p.add_argument("--limit", type=int)
     p.add_argument("--errors", type=int, default=0)
     p.add_argument("--threads", default="1")
-    p.add_argument("--more", nargs="*", default=[], help="further options of ponder decide")
+    p.add_argument("--more", nargs=argparse.REMAINDER, default=[], help="further options of ponder decide, to the end of the line")
     a = p.parse_args()
     with open(a.data, encoding="utf-8") as f:
         records = [json.loads(line) for line in islice(f, a.limit)]

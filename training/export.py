@@ -54,8 +54,9 @@ def export(run, out, dtype=torch.bfloat16, temperature=1.0):
             "temperature": temperature, "step": step}
     (out / "export.json").write_text(json.dumps(info, indent=2) + "\n")
     drafter = run / "drafter.pt"
-    if drafter.exists():
-        write_safetensors(out / "drafter_k4.safetensors", {n: p.to(dtype) for n, p in torch.load(drafter)["drafter"].items()})
+    made = torch.load(drafter) if drafter.exists() else {}
+    if made.get("base") == step:        # that of an earlier state of the model would guess badly
+        write_safetensors(out / "drafter_k4.safetensors", {n: p.to(dtype) for n, p in made["drafter"].items()})
     return step
 
 
