@@ -79,7 +79,7 @@ std::pair<Json, std::vector<Known>> labelled(const Json& request) {
       q["label"] = k.label;
     } else {
       std::size_t i = 0;
-      for (const auto& [option, note] : q["criteria"].items()) {
+      for (const auto& [option, note] : question["criteria"].items()) {
         if (i++ == k.label) q["label"] = option;
       }
     }
