@@ -13,6 +13,7 @@ namespace {
 using decide::Array;
 using decide::Object;
 using decide::Value;
+using decide::whole;
 using engine::Arithmetic;
 using engine::Figure;
 using engine::Spread;
@@ -35,9 +36,6 @@ std::string_view name_of(ops::ActivationType type) {
 
 double number(std::uint64_t n) {
   return static_cast<double>(n);
-}
-Value whole(std::uint64_t n) {
-  return static_cast<std::int64_t>(n);
 }
 
 double share_of_reads(const Figure& f) {

@@ -118,10 +118,10 @@ struct Calibration {
       return o;
     };
     Object out;
-    out.append("records", static_cast<std::int64_t>(records));
-    out.append("questions", static_cast<std::int64_t>(before.count));
-    out.append("unanswerable", static_cast<std::int64_t>(unanswerable));
-    out.append("failed", static_cast<std::int64_t>(failed));
+    out.append("records", whole(records));
+    out.append("questions", whole(before.count));
+    out.append("unanswerable", whole(unanswerable));
+    out.append("failed", whole(failed));
     out.append("before", side(old_temperature, before));
     out.append("after", side(temperature, after));
     out.append("at_bound", at_bound);

@@ -195,21 +195,20 @@ class Decide {
       questions.append(request.questions[q].id, std::move(o));
     }
     const AnswerCounters& counters = model_->answerer().counters();
-    const auto count = [](std::uint64_t n) { return Value(static_cast<std::int64_t>(n)); };
     Object accepted;  // tokens a cycle gave -> how often
     for (std::size_t j = 0; j < counters.accepted.size(); ++j) {
-      if (counters.accepted[j] > 0) accepted.append(std::to_string(j + 1), count(counters.accepted[j]));
+      if (counters.accepted[j] > 0) accepted.append(std::to_string(j + 1), whole(counters.accepted[j]));
     }
     Object totals;
-    totals.append("cycles", count(counters.cycles));
+    totals.append("cycles", whole(counters.cycles));
     totals.append("accepted", std::move(accepted));
-    totals.append("prefill_tokens", count(counters.prefill_tokens));
-    totals.append("shared_tokens", count(counters.shared_tokens));
-    totals.append("reused_tokens", count(counters.reused_tokens));
-    totals.append("thought_tokens", count(counters.thought_tokens));
-    totals.append("draft_rows", count(counters.draft_rows));
-    totals.append("engine_steps", count(model_->engine().counters().steps));
-    totals.append("engine_rows", count(model_->engine().counters().rows));
+    totals.append("prefill_tokens", whole(counters.prefill_tokens));
+    totals.append("shared_tokens", whole(counters.shared_tokens));
+    totals.append("reused_tokens", whole(counters.reused_tokens));
+    totals.append("thought_tokens", whole(counters.thought_tokens));
+    totals.append("draft_rows", whole(counters.draft_rows));
+    totals.append("engine_steps", whole(model_->engine().counters().steps));
+    totals.append("engine_rows", whole(model_->engine().counters().rows));
     Object out;
     out.append("questions", std::move(questions));
     out.append("counters", std::move(totals));

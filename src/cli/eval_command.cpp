@@ -223,9 +223,11 @@ class Eval {
   }
 
   void write_files(const EvalReport& report) const {
-    if (!args_.html.empty()) write_whole_file(args_.html, eval_page(report));
+    if (args_.html.empty() && args_.svg.empty()) return;
+    const std::vector<NamedPlot> plots = eval_plots(report);
+    if (!args_.html.empty()) write_whole_file(args_.html, eval_page(report, plots));
     if (args_.svg.empty()) return;
-    for (const NamedPlot& plot : eval_plots(report))
+    for (const NamedPlot& plot : plots)
       write_whole_file(std::filesystem::path(args_.svg) / plot.file, plot.svg);
   }
 

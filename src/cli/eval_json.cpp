@@ -15,23 +15,18 @@ Value number(double x) {
   return std::isfinite(x) ? Value(x) : Value();
 }
 
-template <class Count>
-Value count(Count n) {
-  return Value(static_cast<std::int64_t>(n));
-}
-
 template <class T>
 Value optional_number(const std::optional<T>& x) {
   if (!x) return nullptr;
   if constexpr (std::is_floating_point_v<T>) return number(*x);
-  return count(*x);
+  return whole(*x);
 }
 
 Object metrics_json(const Metrics& m) {
   Object out;
-  out.append("count", count(m.count));
-  out.append("failed", count(m.failed));
-  out.append("correct", count(m.correct));
+  out.append("count", whole(m.count));
+  out.append("failed", whole(m.failed));
+  out.append("correct", whole(m.correct));
   out.append("accuracy", number(m.accuracy()));
   const Interval interval = wilson_interval(m.correct, m.count);
   out.append("accuracy_95", Array{number(interval.low), number(interval.high)});
@@ -45,8 +40,8 @@ Value group_json(const GroupSummary& group) {
   Object out = metrics_json(group.metrics);
   Object open;
   const auto n = static_cast<double>(group.unanswerable);
-  open.append("count", count(group.unanswerable));
-  open.append("sure", count(group.sure));
+  open.append("count", whole(group.unanswerable));
+  open.append("sure", whole(group.sure));
   open.append("sure_share", number(static_cast<double>(group.sure) / n));
   open.append("distance_from_even", number(group.unanswerable_change / n));
   out.append("unanswerable", std::move(open));
@@ -66,7 +61,7 @@ Value bins_json(const Metrics& m) {
     Object o;
     o.append("above", static_cast<double>(b) / reliability_bins);
     o.append("up_to", static_cast<double>(b + 1) / reliability_bins);
-    o.append("count", count(bin.count));
+    o.append("count", whole(bin.count));
     o.append("confidence", number(bin.confidence()));
     o.append("accuracy", number(bin.accuracy()));
     out.emplace_back(std::move(o));
@@ -76,12 +71,12 @@ Value bins_json(const Metrics& m) {
 
 Value tokens_json(const Tokens& t) {
   Object out;
-  out.append("questions", count(t.questions));
-  out.append("input", count(t.input));
-  out.append("reasoning", count(t.reasoning));
-  out.append("thought", count(t.thought));
-  out.append("closed", count(t.closed));
-  out.append("cycles", count(t.cycles));
+  out.append("questions", whole(t.questions));
+  out.append("input", whole(t.input));
+  out.append("reasoning", whole(t.reasoning));
+  out.append("thought", whole(t.thought));
+  out.append("closed", whole(t.closed));
+  out.append("cycles", whole(t.cycles));
   out.append("accepted_length", number(t.accepted()));
   return out;
 }
@@ -100,8 +95,8 @@ Value benchmark_json(const BenchmarkScore& s) {
   Object tiers;
   for (const TierScore& t : s.tiers) {
     Object o = metrics_json(t.metrics);
-    o.append("invalid", count(t.invalid));
-    o.append("not_strict", count(t.not_strict));
+    o.append("invalid", whole(t.invalid));
+    o.append("not_strict", whole(t.not_strict));
     o.append("chance", number(t.chance));
     o.append("corrected", number(t.corrected));
     tiers.append(tier_name(t.tier), std::move(o));
@@ -150,8 +145,8 @@ Value selective_json(const std::vector<SelectivePoint>& points) {
 Object difference_json(const Difference& d) {
   Object out;
   const auto labelled = static_cast<double>(d.labelled);
-  out.append("questions", count(d.questions));
-  out.append("flips", count(d.flips));
+  out.append("questions", whole(d.questions));
+  out.append("flips", whole(d.flips));
   out.append("flip_rate", number(d.flip_rate()));
   out.append("mean_change", number(d.mean_change()));
   out.append("largest_change", number(d.largest));
@@ -207,8 +202,8 @@ Value EvalReport::json() const {
   out.append("date", date);
   out.append("files", Array(files.begin(), files.end()));
   out.append("form", evaluation.form == RecordForm::requests ? "requests" : "jevbench");
-  out.append("records", count(evaluation.records));
-  out.append("questions", count(evaluation.questions.size()));
+  out.append("records", whole(evaluation.records));
+  out.append("questions", whole(evaluation.questions.size()));
   out.append("settings", settings_json(*this));
   Object by_mode;
   for (const ModeSummary& mode : modes) by_mode.append(mode.name(), mode_json(mode));
@@ -216,7 +211,7 @@ Value EvalReport::json() const {
   out.append("selective", selective_json(selective));
   out.append("checks", checks ? checks_json(*checks) : Value());
   out.append("against", against ? against_json(*against) : Value());
-  out.append("failures", count(failures));
+  out.append("failures", whole(failures));
   out.append("first_failure", failures > 0 ? Value(first_failure) : Value());
   return out;
 }

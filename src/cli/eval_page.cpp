@@ -197,7 +197,7 @@ std::string benchmark(const EvalReport& report) {
 
 }  // namespace
 
-std::string eval_page(const EvalReport& report) {
+std::string eval_page(const EvalReport& report, const std::vector<NamedPlot>& plots) {
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\"><title>ponder eval: {0}</title><style>{1}</style></head><body>\n"
@@ -215,7 +215,7 @@ std::string eval_page(const EvalReport& report) {
   }
   out += overview(report);
   out += "<div class=\"plots\">\n";
-  for (const NamedPlot& plot : eval_plots(report)) {
+  for (const NamedPlot& plot : plots) {
     out += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", plot.svg,
                        escape_markup(plot.caption));
   }

@@ -17,6 +17,6 @@ struct NamedPlot {
 std::vector<NamedPlot> eval_plots(const EvalReport& report);
 
 // One self-contained page: no script, nothing fetched.
-std::string eval_page(const EvalReport& report);
+std::string eval_page(const EvalReport& report, const std::vector<NamedPlot>& plots);
 
 }  // namespace ponder::cli

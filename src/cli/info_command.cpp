@@ -25,15 +25,12 @@ namespace {
 using decide::Array;
 using decide::Object;
 using decide::Value;
+using decide::whole;
 
 struct InfoArguments {
   std::shared_ptr<ModelArguments> model = std::make_shared<ModelArguments>();
   bool json = false;
 };
-
-Value whole(std::uint64_t n) {
-  return static_cast<std::int64_t>(n);
-}
 
 struct TypeTotal {
   std::uint64_t tensors = 0, elements = 0, bytes = 0;

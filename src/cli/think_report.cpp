@@ -11,16 +11,13 @@ using decide::Object;
 using decide::ThinkFigure;
 using decide::ThinkFigures;
 using decide::Value;
+using decide::whole;
 
 namespace {
 
 std::string name_of(const decide::ThinkWay& way) {
   if (!way.fixed) return "by cost";
   return !way.drafter ? "plain" : fmt::format("K = {}", way.block);
-}
-
-Value whole(std::uint64_t n) {
-  return static_cast<std::int64_t>(n);
 }
 
 engine::Spread rate(const ThinkFigure& f) {

@@ -13,6 +13,15 @@ void AnswerSheet::add(const AnsweredQuestion& answer, std::span<const double> pr
   starts_.push_back(probs_.size());
 }
 
+void AnswerSheet::score(std::size_t i, std::uint32_t label, MetricSums& sums) const {
+  const AnsweredQuestion& a = lines_[i];
+  if (a.answered && a.valid) {
+    sums.add(probs(i), a.predicted, label);
+  } else {
+    sums.add_failed();
+  }
+}
+
 void Difference::add(std::span<const double> before, std::span<const double> after,
                      std::size_t predicted_before, std::size_t predicted_after,
                      std::optional<std::uint32_t> label) {
@@ -72,10 +81,8 @@ GroupSummary summarize(const Evaluation& evaluation, const ModeAnswers& answers,
       out.sure += answers.sheet.confidence(i) >= sure_from ? 1 : 0;
       for (const double p : probs)
         out.unanswerable_change += std::abs(p - 1.0 / static_cast<double>(probs.size())) / 2;
-    } else if (a.answered && a.valid) {
-      sums.add(probs, a.predicted, *q.label);
     } else {
-      sums.add_failed();
+      answers.sheet.score(i, *q.label, sums);
     }
   }
   out.metrics = sums.total();

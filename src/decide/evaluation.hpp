@@ -42,6 +42,8 @@ class AnswerSheet {
     return std::span<const double>(probs_).subspan(starts_[i], starts_[i + 1] - starts_[i]);
   }
   double confidence(std::size_t i) const { return probs(i)[lines_[i].predicted]; }
+  // Counts answer i, whose right option is `label`, one that is not there or not valid as failed.
+  void score(std::size_t i, std::uint32_t label, MetricSums& sums) const;
 
  private:
   std::vector<AnsweredQuestion> lines_;

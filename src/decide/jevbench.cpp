@@ -36,11 +36,7 @@ TierScore score_tier(const Evaluation& evaluation, const ModeAnswers& answers, s
     chances += 1.0 / q.options;
     out.invalid += a.answered && a.valid ? 0 : 1;
     out.not_strict += a.answered && a.strict ? 0 : 1;
-    if (a.answered && a.valid) {
-      sums.add(answers.sheet.probs(i), a.predicted, *q.label);
-    } else {
-      sums.add_failed();
-    }
+    answers.sheet.score(i, *q.label, sums);
   }
   out.metrics = sums.total();
   out.chance = chances / static_cast<double>(out.metrics.count);

@@ -98,6 +98,11 @@ inline bool Object::empty() const {
   return members_.empty();
 }
 
+// A count as a JSON number; none comes near 2^63.
+inline Value whole(std::uint64_t n) {
+  return static_cast<std::int64_t>(n);
+}
+
 // Containers inside containers: parsing, rendering and writing refuse more.
 inline constexpr std::size_t max_nesting = 100;
 // Digits of an integer (Python itself stops at 4300; a double at 308).
