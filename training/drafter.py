@@ -98,7 +98,7 @@ def own_chains(run, base, ponder, questions, threads):
     if path.exists():
         return json.loads(path.read_text())
     requests, count = [], 0
-    for i, (state, qs) in enumerate(tasks.stream("train", SEED)):
+    for i, (state, qs) in enumerate(tasks.stream("train", SEED, tasks.EASY)):
         requests.append(json.dumps({"state": state, "questions": {q.name: {k: v for k, v in q.json().items() if k in ("type", "instructions", "criteria")} for q in qs}}))
         count += len(qs)
         if count >= questions:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from itertools import islice
 from pathlib import Path
@@ -86,10 +85,10 @@ def train(folder, size=2048, records=20000):
     """Writes tokenizer.json, tokenizer_config.json and chat_template.jinja."""
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-    from tasks import stream
+    from tasks import EASY, stream
 
     def corpus():
-        for state, questions in islice(stream("train", 1), records):
+        for state, questions in islice(stream("train", 1, EASY // 2), records):
             yield render(state)
             for q in questions:
                 yield from (render(q.instructions), "\n".join(options(q.json())), q.chain)
@@ -137,7 +136,7 @@ def examples(coder, split, seed, start=0):
     from tasks import make
     i = start
     while True:
-        state, questions = make(split, random.Random(f"{seed}/{split}/{i}"))
+        state, questions = make(split, seed, i)
         i += 1
         for q in questions:
             yield i, example(coder, state, q)
