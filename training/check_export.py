@@ -16,6 +16,7 @@ import torch
 
 import tasks
 import tokens
+from chains import request
 from export import export, load
 
 NEAR = 1e-3
@@ -32,8 +33,7 @@ def main():
     model, coder, _ = load(a.run)
     with tempfile.TemporaryDirectory() as folder:
         export(a.run, folder, torch.float32)
-        lines = "".join(json.dumps({"state": s, "questions": {q.name: {k: v for k, v in q.json().items() if k in ("type", "instructions", "criteria")} for q in qs}}) + "\n"
-                        for s, qs in records)
+        lines = "".join(json.dumps(request(*r)) + "\n" for r in records)
         command = [a.ponder, "decide", "--model", folder, "--jsonl", "--trace", "--max-think", "120", "--threads", "1", "--nothink-threshold", "1"]
         out = subprocess.run(command, input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
     worst, chains = [0.0, 0.0], 0

@@ -1,16 +1,13 @@
 """drafter.py RUN PONDER [--questions N] [--steps N]: trains the mask drafter of a trained model on the model's own chains.
 
-Chains are ponder's: the model's greedy ones for N training questions, kept in RUN/chains-STEP.json. Behind every row t of a chain
+Chains are ponder's: the model's greedy ones for N training questions, kept in RUN. Behind every row t of a chain
 stand J = 3 mask rows, which see the rows up to t and each other; mask row k guesses the chain's token t + 1 + k. Only the
 drafter's projections and its mask embedding are trained. The same command goes on where it stopped.
 """
 from __future__ import annotations
 
 import argparse
-import json
 import random
-import subprocess
-import tempfile
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -22,8 +19,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import tasks
-import tokens
-from export import export, load
+from chains import own_chains
+from export import load
 from model import BLOCK, rotate
 from train import Optimiser, padded, save, schedule
 
@@ -92,26 +89,6 @@ def block_attend(q, k, v, past_k, past_v, seen, count):
     return p[..., :far.shape[-1]] @ wide(past_v) + own
 
 
-def own_chains(run, base, ponder, questions, threads):
-    """The model's greedy chains for training questions: [(prompt ids, chain ids)]"""
-    path = run / f"chains-{base}.json"
-    if path.exists():
-        return json.loads(path.read_text())
-    requests, count = [], 0
-    for i, (state, qs) in enumerate(tasks.stream("train", SEED, tasks.EASY)):
-        requests.append(json.dumps({"state": state, "questions": {q.name: {k: v for k, v in q.json().items() if k in ("type", "instructions", "criteria")} for q in qs}}))
-        count += len(qs)
-        if count >= questions:
-            break
-    with tempfile.TemporaryDirectory() as folder:
-        export(run, folder)
-        command = [ponder, "decide", "--model", folder, "--jsonl", "--trace", "--max-think", "128", "--threads", str(threads), "--no-drafter"]
-        out = subprocess.run(command, input="\n".join(requests) + "\n", capture_output=True, text=True, check=True).stdout.splitlines()
-    pairs = [(q["prompt_ids"], q["chain"]) for line in out for q in json.loads(line)["questions"].values()]
-    path.write_text(json.dumps(pairs))
-    return pairs
-
-
 def groups(pairs, size, rng):
     """Groups of one prompt length, without end."""
     while True:
@@ -141,7 +118,7 @@ def main():
     torch.manual_seed(SEED)
     model, _, base = load(a.run)
     model.requires_grad_(False)
-    pairs = own_chains(a.run, base, a.ponder, a.questions, a.threads)
+    pairs = [(e["prompt"], e["chain"]) for e in own_chains(a.run, base, a.ponder, "train", SEED, tasks.EASY, a.questions, a.threads)]
     drafter = Drafter(model)
     opt = Optimiser(drafter, a.lr, a.lr_rest, decay=0.0)
     path, step = a.run / "drafter_checkpoint.pt", 0

@@ -28,13 +28,16 @@ def write_safetensors(path, tensors):
     Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
 
 
-def load(run):
-    """-> model, coder, step of a run"""
+def load(run, fitted=True):
+    """-> model, coder, step of a run; the head is that of readout.py where one was fitted to this step"""
     run = Path(run)
     coder = tokens.Coder(run / "tokenizer.json")
     model = Hybrid({**CONFIG, "vocab_size": coder.size})
     c = torch.load(run / "checkpoint.pt")
     model.load_state_dict(c["model"])
+    head = run / "head.pt"
+    if fitted and head.exists() and (made := torch.load(head))["base"] == c["step"]:
+        model.head.load_state_dict(made["head"])
     return model, coder, c["step"]
 
 

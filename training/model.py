@@ -141,9 +141,16 @@ class DeltaNet(nn.Module):
         self.in_proj_qkv, self.in_proj_z = linear(E, channels), linear(E, self.hv * self.d)
         self.in_proj_b, self.in_proj_a = linear(E, self.hv), linear(E, self.hv)
         self.conv1d = nn.Conv1d(channels, channels, self.kernel, groups=channels, bias=False)
+        # "What stood behind this token before?" is answered from the start: queries and keys are the same projection, but most
+        # keys are those of the token before the value.
         with torch.no_grad():
-            self.conv1d.weight.normal_(std=0.2)
-            self.conv1d.weight[:, :, -1] += 1.0
+            n = self.hk * self.d
+            self.in_proj_qkv.weight[n:2 * n] = self.in_proj_qkv.weight[:n]
+            conv = self.conv1d.weight[:, 0].normal_(std=0.05)
+            before = slice(n, n + max(1, 2 * self.hk // 3) * self.d)
+            conv[:, -1] += 1.0
+            conv[before, -1] -= 1.0
+            conv[before, -2] += 1.0
         # decays spread from a few rows to hundreds
         self.A_log = nn.Parameter(torch.log(torch.linspace(0.5, 8.0, self.hv)))
         self.dt_bias = nn.Parameter(torch.log(torch.expm1(torch.linspace(0.002, 0.05, self.hv))))
@@ -177,6 +184,9 @@ class Attention(nn.Module):
         self.q_proj, self.k_proj, self.v_proj = linear(E, 2 * self.heads * self.d), linear(E, self.kv * self.d), linear(E, self.kv * self.d)
         self.o_proj = linear(self.heads * self.d, E, zero=True)
         self.q_norm, self.k_norm = Rms(self.d, eps), Rms(self.d, eps)
+        with torch.no_grad():       # sharp enough from the start to look up one row among many
+            self.q_norm.weight.fill_(0.5)
+            self.k_norm.weight.fill_(0.5)
 
     def inputs(self, q, k, v, cos, sin):
         """Projections [B, T, ...] -> rotated q, k, v [B, heads, T, D] and the gate"""

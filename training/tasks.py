@@ -15,7 +15,7 @@ from rules import fee, limit_pair, limit_rule, logic, tiers, window
 # share of the records; and of the easy ones that training begins with
 TASKS = [(desk, 28, 12), (urgency, 5, 6), (opinion, 5, 8), (severity, 4, 6), (limit_rule, 13, 12), (limit_pair, 4, 0), (window, 4, 2), (fee, 4, 2), (tiers, 6, 4), (logic, 14, 16),
          (buried, 14, 30), (record, 6, 16)]
-EASY = 24000    # records over which the easy ones die out
+EASY = 12000    # records over which the easy ones die out
 
 
 def make(split, seed, i):

@@ -1,10 +1,11 @@
 """train.py FOLDER [--steps N]: trains the decision model; the same command goes on where it stopped.
 
 FOLDER holds tokenizer.json (made if missing), checkpoint.pt (weights, optimiser, position in the data) and log. A step is
---micro groups of --batch questions with prompts of one length. Each prompt is run once; behind it both ways of answering
+--micro groups of --batch questions with prompts of one length. The first --copy steps are random texts to be said again: looking
+back comes quickly there, while phrases that return hide it. Each prompt is run once; behind it both ways of answering
 branch off: the empty think, and the chain of thought with its close; then the remainder, read by the pointer head.
 Loss = next token over the chain + cross-entropy of both read-outs against the target probabilities + a little next token
-over the prompt.
+over the prompt and over the remainder. The remainder says the options again, word by word, so it teaches copying.
 """
 from __future__ import annotations
 
@@ -71,22 +72,31 @@ def forward(model, coder, group, both=True):
     h, _ = model(padded(thought), state)
     p1, want = read(model, coder, h, thought, targets)
     p0 = p0 if both else p1
-    # row t of the chain is predicted by the row before it
-    before = torch.cat([hidden[:, -1:], h], 1)
-    chain = padded([e[1] for e in group], -100)
-    logits = model.logits(before[:, :chain.shape[1]])
+    # row t is predicted by the row before it
+    logits = model.logits(torch.cat([hidden[:, -1:], h[:, :-1]], 1))
+    chain = padded([e[1] + [-100] * len(e[2]) for e in group], -100)
     lm = F.cross_entropy(logits.flatten(0, 1), chain.flatten(), ignore_index=-100)
+    again = F.cross_entropy(logits.flatten(0, 1), padded([[-100] * len(e[1]) + e[2] for e in group], -100).flatten(), ignore_index=-100)
     with torch.no_grad():
         sure = want.amax(-1) > 0.99
         right = [((p.argmax(-1) == want.argmax(-1)) & sure).sum().item() for p in (p0, p1)]
         exact = ((logits.argmax(-1) == chain) | (chain == -100)).all(-1).sum().item()
-    told = F.cross_entropy(model.logits(hidden[:, :-1]).flatten(0, 1), prompt[:, 1:].flatten())
+    told = F.cross_entropy(model.logits(hidden[:, :-1]).flatten(0, 1), prompt[:, 1:].flatten()) + again
     entropy = -(want * want.clamp_min(1e-9).log()).sum(-1)
     loss0, loss1 = ((-(want * p).sum(-1) - entropy).mean() for p in (p0, p1))
     if not both:
         loss0, right[0] = torch.zeros(()), 0
     return lm, loss0, loss1, told, {"direct_sure": sure.sum().item() * both, "direct_n": len(group) * both, "n": len(group), "sure": sure.sum().item(), "direct": right[0], "thought": right[1], "exact": exact,
                               "tokens": prompt.numel() + sum(map(len, direct)) + sum(map(len, thought))}
+
+
+def copying(model, generator, batch, longest=40):
+    """Loss of saying a random text again, behind it and something else: tokens drawn evenly, so that nothing but looking back helps."""
+    n, between = (int(torch.randint(low, high, (), generator=generator)) for low, high in ((8, longest), (1, 16)))
+    text, other = (torch.randint(model.c["vocab_size"], (batch, k), generator=generator) for k in (n, between))
+    ids = torch.cat([text, other, text], 1)
+    hidden, _ = model(ids[:, :-1])
+    return F.cross_entropy(model.logits(hidden[:, n + between:]).flatten(0, 1), text[:, 1:].flatten())
 
 
 # ---------------------------------------------------------------- optimiser
@@ -194,7 +204,8 @@ def main():
     p.add_argument("--lr", type=float, default=0.02, help="of the matrices")
     p.add_argument("--lr-rest", type=float, default=0.004)
     p.add_argument("--direct", type=float, default=0.7, help="weight of the direct answer's loss")
-    p.add_argument("--told", type=float, default=0.2, help="weight of the prompt's next tokens")
+    p.add_argument("--told", type=float, default=0.2, help="weight of the next tokens of prompt and remainder")
+    p.add_argument("--copy", type=int, default=320, help="first steps, in which random texts are said again")
     p.add_argument("--minutes", type=float, default=4, help="between checkpoints")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--overfit", type=int, default=0, help="train on this many examples again and again")
@@ -233,10 +244,28 @@ def main():
         grads = torch.autograd.grad((lm + 2 * a.direct * loss0 + loss1 + a.told * told) / a.micro, params)
         return grads, (lm, loss0, loss1, told, counts)
 
+    def warm(seed):
+        loss = copying(model, torch.Generator().manual_seed(seed), a.batch)
+        return torch.autograd.grad(loss, params, allow_unused=True), loss.item()
+
     # a group a thread: threads that share one group wait for each other at every operation
     pool = ThreadPoolExecutor(a.threads, initializer=torch.set_num_threads, initargs=(1,))
     source = batches(coder, SEED, start, a.batch)
     tally, since, saved, position, saves = Tally(), time.time(), time.time(), start, 0
+    copied = 0.0
+    while step < a.copy:
+        for grads, loss in pool.map(warm, range(step * a.micro, (step + 1) * a.micro)):
+            for p, g in zip(params, grads):
+                g = torch.zeros_like(p) if g is None else g / a.micro
+                p.grad = g if p.grad is None else p.grad.add_(g)
+            copied += loss / a.micro
+        torch.nn.utils.clip_grad_norm_(params, 1.0)
+        opt.step(schedule(step, a.steps))
+        step += 1
+        if step % 20 == 0:
+            say(f"step {step} copying {copied / 20:.3f}")
+            copied = 0.0
+    since = time.time()
     while step < a.steps:
         groups = []
         for _ in range(a.micro):
