@@ -8,10 +8,17 @@ import tempfile
 import tasks
 from export import export
 
+ASKED = ("type", "instructions", "criteria")
 
-def request(state, questions):
-    """A record as ponder is asked it."""
-    return {"state": state, "questions": {q.name: {"type": q.type, "instructions": q.instructions, "criteria": q.criteria} for q in questions}}
+
+def think(ponder, folder, records, *more, budget=128, threads=1):
+    """Traces of ponder's answers, one a record, every question thought about. records: [(state, {name: question as JSON})];
+    more: further options of `ponder decide`."""
+    lines = "".join(json.dumps({"state": state, "questions": {n: {k: q[k] for k in ASKED} for n, q in questions.items()}}) + "\n" for state, questions in records)
+    command = [ponder, "decide", "--model", folder, "--jsonl", "--trace", "--max-think", str(budget), "--nothink-threshold", "1", "--threads", str(threads), *more]
+    out = subprocess.run(command, input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(out) == len(records), (len(out), len(records))
+    return [json.loads(line) for line in out]
 
 
 def own_chains(run, base, ponder, split, seed, start, count, threads=2):
@@ -28,14 +35,11 @@ def own_chains(run, base, ponder, split, seed, start, count, threads=2):
             break
     with tempfile.TemporaryDirectory() as folder:
         export(run, folder)
-        command = [ponder, "decide", "--model", folder, "--jsonl", "--trace", "--max-think", "128", "--nothink-threshold", "1", "--threads", str(threads), "--no-drafter"]
-        lines = "\n".join(json.dumps(request(*r)) for r in records) + "\n"
-        out = subprocess.run(command, input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
+        traces = think(ponder, folder, [(state, {q.name: q.json() for q in questions}) for state, questions in records], "--no-drafter", threads=threads)
     found = []
-    for (_, questions), line in zip(records, out, strict=True):
-        answers = json.loads(line)["questions"]
+    for (_, questions), trace in zip(records, traces):
         for q in questions:
-            a = answers[q.name]
+            a = trace["questions"][q.name]
             found.append({"prompt": a["prompt_ids"], "rest": a["remainder_ids"], "chain": a["chain"], "closed": a["closed"], "target": q.target()})
     path.write_text(json.dumps(found))
     return found

@@ -6,8 +6,6 @@ each token of ponder's chain is PyTorch's greedy choice, or within 1e-3 of it.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import tempfile
 from itertools import islice
 from pathlib import Path
@@ -16,7 +14,7 @@ import torch
 
 import tasks
 import tokens
-from chains import request
+from chains import think
 from export import export, load
 
 NEAR = 1e-3
@@ -33,12 +31,10 @@ def main():
     model, coder, _ = load(a.run)
     with tempfile.TemporaryDirectory() as folder:
         export(a.run, folder, torch.float32)
-        lines = "".join(json.dumps(request(*r)) + "\n" for r in records)
-        command = [a.ponder, "decide", "--model", folder, "--jsonl", "--trace", "--max-think", "120", "--threads", "1", "--nothink-threshold", "1"]
-        out = subprocess.run(command, input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
+        traces = think(a.ponder, folder, [(state, {q.name: q.json() for q in questions}) for state, questions in records], budget=120)
     worst, chains = [0.0, 0.0], 0
-    for (state, questions), line in zip(records, out, strict=True):
-        traced = json.loads(line)["questions"]
+    for (state, questions), trace in zip(records, traces):
+        traced = trace["questions"]
         for q in questions:
             t = traced[q.name]
             prompt, rest = tokens.texts(state, q.json())

@@ -9,6 +9,8 @@ import subprocess
 from collections import Counter, defaultdict
 from itertools import islice
 
+from chains import think
+
 
 def ece(pairs, bins=10):
     """Mean gap between the top probability and how often it was right, over bins of equal width. pairs: (p, right)"""
@@ -30,14 +32,10 @@ def main():
     a = p.parse_args()
     with open(a.data, encoding="utf-8") as f:
         records = [json.loads(line) for line in islice(f, a.limit)]
-    lines = "".join(json.dumps({"state": r["state"], "questions": {n: {k: q[k] for k in ("type", "instructions", "criteria")} for n, q in r["questions"].items()}}) + "\n"
-                    for r in records)
-    command = [a.ponder, "decide", "--model", a.model, "--jsonl", "--trace", "--max-think", "128", "--nothink-threshold", "1", "--threads", a.threads, *a.more]
-    out = subprocess.run(command, input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
+    traces = think(a.ponder, a.model, [(r["state"], r["questions"]) for r in records], *a.more, threads=a.threads)
     right, top, sure, total, lengths, closed, accepted = defaultdict(Counter), defaultdict(list), Counter(), Counter(), [], 0, Counter()
     chains, shown = [], 0
-    for r, line in zip(records, out, strict=True):
-        t = json.loads(line)
+    for r, t in zip(records, traces):
         for k, n in t["counters"].get("accepted", {}).items():
             accepted[int(k)] += n
         for name, q in r["questions"].items():

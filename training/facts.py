@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import banks as B
-from question import UNKNOWN, cap, choice, fill, filler, noul, people, person
+from question import UNKNOWN, cap, choice, filler, noul, people, person
 
 ROOMS = [str(n) for n in range(11, 99)]
 # values, sentences, questions for the value, yes/no questions, questions for the person

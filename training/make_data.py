@@ -6,7 +6,6 @@ even probabilities are right.
 """
 import argparse
 import json
-from itertools import islice
 from pathlib import Path
 
 from tasks import stream

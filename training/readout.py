@@ -15,7 +15,7 @@ import torch
 
 from chains import own_chains
 from export import load
-from train import padded
+from train import by_length, padded
 
 SEED = 78
 COUNT = 4000
@@ -25,10 +25,7 @@ COUNT = 4000
 def hidden_states(model, coder, examples, direct):
     """-> options [N, most, E], decide [N, E], target [N, most], valid [N, most]; the remainder is read behind the chain, or behind none"""
     n, out = max(len(e["target"]) for e in examples), defaultdict(list)
-    groups = defaultdict(list)
-    for e in examples:
-        groups[len(e["prompt"])].append(e)
-    for some in groups.values():
+    for some in by_length(examples, lambda e: e["prompt"]):
         for group in (some[i:i + 16] for i in range(0, len(some), 16)):
             _, behind = model(torch.tensor([e["prompt"] for e in group]))
             rows = [[coder.newline] + e["rest"] if direct else e["chain"] + e["rest"][e["closed"]:] for e in group]

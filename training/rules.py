@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import banks as B
 from grammar import variants
-from question import UNKNOWN, cap, choice, fill, filler, mixed, noul, person, yes
+from question import UNKNOWN, cap, choice, fill, filler, mixed, noul, yes
 
 OPS = {"le": (lambda v, l: v <= l, "at most"), "lt": (lambda v, l: v < l, "less than"), "ge": (lambda v, l: v >= l, "at least"), "gt": (lambda v, l: v > l, "more than")}
 # (rules, their relation), .., facts, questions, range of limits, what is measured

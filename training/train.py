@@ -187,12 +187,17 @@ def evaluate(model, coder, groups):
     return str(tally)
 
 
+def by_length(examples, prompt):
+    """Groups of one prompt length, the shortest first. prompt: of an example"""
+    by = defaultdict(list)
+    for e in examples:
+        by[len(prompt(e))].append(e)
+    return [v for _, v in sorted(by.items())]
+
+
 def dev_groups(coder, split, count):
     """`count` examples of a split in groups of one prompt length."""
-    by = defaultdict(list)
-    for _, e in islice(tokens.examples(coder, split, 20), count):
-        by[len(e[0])].append(e)
-    return [v for _, v in sorted(by.items())]
+    return by_length((e for _, e in islice(tokens.examples(coder, split, 20), count)), lambda e: e[0])
 
 
 def main():
@@ -246,7 +251,16 @@ def main():
 
     def warm(seed):
         loss = copying(model, torch.Generator().manual_seed(seed), a.batch)
-        return torch.autograd.grad(loss, params, allow_unused=True), loss.item()
+        return torch.autograd.grad(loss / a.micro, params, materialize_grads=True), loss.item()
+
+    def update(step, groups):
+        """One step down the sum of the groups' gradients -> its norm"""
+        for grads in groups:
+            for p, g in zip(params, grads):
+                p.grad = g if p.grad is None else p.grad.add_(g)
+        norm = torch.nn.utils.clip_grad_norm_(params, 1.0)
+        opt.step(schedule(step, a.steps))
+        return norm
 
     # a group a thread: threads that share one group wait for each other at every operation
     pool = ThreadPoolExecutor(a.threads, initializer=torch.set_num_threads, initargs=(1,))
@@ -254,13 +268,9 @@ def main():
     tally, since, saved, position, saves = Tally(), time.time(), time.time(), start, 0
     copied = 0.0
     while step < a.copy:
-        for grads, loss in pool.map(warm, range(step * a.micro, (step + 1) * a.micro)):
-            for p, g in zip(params, grads):
-                g = torch.zeros_like(p) if g is None else g / a.micro
-                p.grad = g if p.grad is None else p.grad.add_(g)
-            copied += loss / a.micro
-        torch.nn.utils.clip_grad_norm_(params, 1.0)
-        opt.step(schedule(step, a.steps))
+        grads, losses = zip(*pool.map(warm, range(step * a.micro, (step + 1) * a.micro)))
+        update(step, grads)
+        copied += sum(losses) / a.micro
         step += 1
         if step % 20 == 0:
             say(f"step {step} copying {copied / 20:.3f}")
@@ -274,12 +284,10 @@ def main():
             else:
                 position, group = next(source)
             groups.append(group)
-        for grads, counts in pool.map(work, groups, [i % 2 == 0 for i in range(a.micro)]):
-            for p, g in zip(params, grads):
-                p.grad = g if p.grad is None else p.grad.add_(g)
-            tally.add(*counts)
-        norm = torch.nn.utils.clip_grad_norm_(params, 1.0)
-        opt.step(schedule(step, a.steps))
+        grads, counts = zip(*pool.map(work, groups, [i % 2 == 0 for i in range(a.micro)]))
+        norm = update(step, grads)
+        for c in counts:
+            tally.add(*c)
         step += 1
         if step % 25 == 0:
             say(f"step {step} {tally} norm {norm:.2f} {tally['tokens'] / (time.time() - since):.0f} tokens/s")
