@@ -91,8 +91,8 @@ def block_attend(q, k, v, past_k, past_v, seen, count):
 
 def groups(pairs, size, rng):
     """Groups of one prompt length, without end."""
+    waiting = defaultdict(list)     # over all rounds, so that few pairs make groups as well
     while True:
-        waiting = defaultdict(list)
         rng.shuffle(pairs)
         for prompt, chain in pairs:
             g = waiting[len(prompt)]
