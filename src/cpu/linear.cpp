@@ -16,12 +16,12 @@ static_assert(static_cast<int>(WeightType::f32) == 0 && static_cast<int>(WeightT
               static_cast<int>(WeightType::q8) == 4 && static_cast<int>(WeightType::q4) == 5 &&
               static_cast<int>(WeightType::q4tp) == 6);
 static_assert(kPackedRows == kBlockRows && kPackedGroup == kQuantGroup);
+static_assert(input_group_of(0) == int8_group(WeightType::q8) &&
+              input_group_of(1) == int8_group(WeightType::q4) &&
+              input_group_of(2) == int8_group(WeightType::q4tp));
 
 int row_kind(WeightType type) {
   return static_cast<int>(type);
-}
-int packed_kind(WeightType type) {
-  return static_cast<int>(type) - static_cast<int>(WeightType::q8);
 }
 
 constexpr std::int64_t kTaskBytes = 256 * 1024;  // weights a task reads: long streams, still many tasks
@@ -115,6 +115,7 @@ void CpuBackend::multiply(const CpuWeight& w, RowRange range, const LinearInput&
     }
     case InputForm::padded_rows:
     case InputForm::int8:
+    case InputForm::int8_wide:
       multiply_packed(w, range, input, block, out);
       return;
   }

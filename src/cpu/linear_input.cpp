@@ -35,7 +35,8 @@ std::int64_t round_up(std::int64_t n, std::int64_t to) {
 InputForm LinearInputs::form_for(const CpuWeight& weight) const {
   using ops::ActivationType;
   if (weight.layout() != nullptr) {
-    return activations_ == ActivationType::native ? InputForm::int8 : InputForm::padded_rows;
+    if (activations_ != ActivationType::native) return InputForm::padded_rows;
+    return weight.type() == ops::WeightType::q8 ? InputForm::int8_wide : InputForm::int8;
   }
   const bool bf16_weight = weight.type() == ops::WeightType::bf16;
   if (bf16_weight && activations_ != ActivationType::f32 && bf16_ != nullptr) return InputForm::bf16;
@@ -74,7 +75,10 @@ const LinearInput& LinearInputs::get(InputForm form, ThreadPool& pool) {
       make_bf16(input, pool);
       break;
     case InputForm::int8:
-      make_int8(input, pool);
+      make_int8(input, ops::WeightType::q4, pool);
+      break;
+    case InputForm::int8_wide:
+      make_int8(input, ops::WeightType::q8, pool);
       break;
   }
   return input;
@@ -144,26 +148,27 @@ void LinearInputs::make_bf16(LinearInput& input, ThreadPool& pool) {
             [&](std::int64_t r) { bf16_->round(x_[r], cols_, input.stride, copy + r * input.stride); });
 }
 
-void LinearInputs::make_int8(LinearInput& input, ThreadPool& pool) {
+void LinearInputs::make_int8(LinearInput& input, ops::WeightType type, ThreadPool& pool) {
   input.block_rows = kTileBlock * kInputTile;
-  const std::int64_t groups = ops::quant_groups(cols_);
-  input.stride = groups * kInputTile * kInputGroupBytes;
+  const std::int64_t group = ops::int8_group(type), groups = (cols_ + group - 1) / group;
+  input.stride = groups * kInputTile * (group + kInputExtra);
+  const auto quantize = packed_.quantize_input[packed_kind(type)];
   const std::int64_t tiles = (rows_ + kInputTile - 1) / kInputTile;
   auto* const copy = reinterpret_cast<std::int8_t*>(
       memory(input.form, static_cast<std::size_t>(tiles) * static_cast<std::size_t>(input.stride)));
   input.data = copy;
   // Some groups of all rows of a tile: neighbouring rows share cache lines.
-  constexpr std::int64_t part_groups = 16;
+  const std::int64_t part_groups = 512 / group;
   const std::int64_t parts = (groups + part_groups - 1) / part_groups;
   const std::int64_t tile_rows = std::min<std::int64_t>(rows_, kInputTile);
-  for_parts(pool, tiles * parts, tile_rows * part_groups * kPackedGroup * std::int64_t{sizeof(float)},
+  for_parts(pool, tiles * parts, tile_rows * part_groups * group * std::int64_t{sizeof(float)},
             [&](std::int64_t at) {
               const std::int64_t tile = at / parts, first = at % parts * part_groups;
               const std::int64_t end = std::min(groups, first + part_groups);
               const std::int64_t row = tile * kInputTile;
               const auto count = static_cast<int>(std::min<std::int64_t>(kInputTile, rows_ - row));
               for (int r = 0; r < count; ++r) {
-                packed_.quantize_input(x_[row + r], cols_, first, end, count, r, copy + tile * input.stride);
+                quantize(x_[row + r], cols_, first, end, count, r, copy + tile * input.stride);
               }
             });
 }

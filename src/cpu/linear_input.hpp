@@ -20,9 +20,15 @@ enum class InputForm : std::uint8_t {
   rounded_rows,  // rounded to bf16, kept as floats
   padded_rows,   // floats, zeros up to a whole group of 32; also rounded to bf16 where that is asked for
   bf16,          // bfloat16, zeros up to a multiple of 32
-  int8,          // tiles of kInputTile rows, see quantize_input
+  int8,          // tiles of kInputTile rows, see quantize_input, for q4 and q4tp
+  int8_wide,     // the same for q8
 };
-inline constexpr int kInputForms = 5;
+inline constexpr int kInputForms = 6;
+
+// Place of a quantised type in the tables of PackedKernels.
+inline int packed_kind(ops::WeightType type) {
+  return static_cast<int>(type) - static_cast<int>(ops::WeightType::q8);
+}
 
 struct LinearInput {
   InputForm form = InputForm::rows;
@@ -55,7 +61,7 @@ class LinearInputs {
   void make_floats(LinearInput& input, bool round, ThreadPool& pool);
   void make_padded(LinearInput& input, bool round, ThreadPool& pool);
   void make_bf16(LinearInput& input, ThreadPool& pool);
-  void make_int8(LinearInput& input, ThreadPool& pool);
+  void make_int8(LinearInput& input, ops::WeightType type, ThreadPool& pool);
   std::byte* memory(InputForm form, std::size_t bytes);
 
   const KernelTable& kernels_;

@@ -89,8 +89,9 @@ std::vector<float> ReferenceBackend::rounded_input(const float* x, const Weight&
   std::vector<float> out(x, x + weight.cols());
   const bool native = activations_ == ActivationType::native;
   if (native && is_quantized(weight.type())) {
-    for (std::size_t g = 0; g < out.size(); g += kQuantGroup) {
-      round_to_int8({out.data() + g, std::min<std::size_t>(kQuantGroup, out.size() - g)});
+    const auto size = static_cast<std::size_t>(int8_group(weight.type()));
+    for (std::size_t g = 0; g < out.size(); g += size) {
+      round_to_int8({out.data() + g, std::min(size, out.size() - g)});
     }
   } else if (activations_ == ActivationType::bf16 || (native && weight.type() == WeightType::bf16)) {
     for (float& v : out) v = bf16_to_float(float_to_bf16(v));

@@ -21,8 +21,14 @@ namespace ponder::ops {
 //            2^step, lo and step in half precision, c of 5 bits (CMF's q4tp)
 enum class WeightType : std::uint8_t { f32, bf16, f16, f8_e4m3, q8, q4, q4tp };
 
-// Inputs that share a scale in q4 and q4tp, and in inputs rounded to int8.
+// Inputs that share a scale in q4 and q4tp.
 inline constexpr int kQuantGroup = 32;
+
+// Inputs of a product that share a scale when they are rounded to int8 for weights of a quantised type: a
+// scale of its own for each row of weights lets integer sums run on for longer.
+constexpr int int8_group(WeightType type) {
+  return type == WeightType::q8 ? 4 * kQuantGroup : kQuantGroup;
+}
 
 // Whether a type is made by rounding to few levels, so that making it from floats loses something worth
 // measuring.

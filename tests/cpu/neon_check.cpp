@@ -133,9 +133,10 @@ PackedProduct product_of(const PackedMatrix& w, std::vector<float>& y) {
 
 std::vector<float> dot(const PackedKernels& k, const PackedMatrix& w, const std::vector<float>& x,
                        std::int64_t cols, int rows) {
-  std::vector<std::int8_t> tile(static_cast<std::size_t>(w.groups * rows * kInputGroupBytes));
+  const std::int64_t group = input_group_of(w.type), groups = (cols + group - 1) / group;
+  std::vector<std::int8_t> tile(static_cast<std::size_t>(groups * rows * (group + kInputExtra)));
   for (int r = 0; r < rows; ++r)
-    k.quantize_input(x.data() + r * cols, cols, 0, w.groups, rows, r, tile.data());
+    k.quantize_input[w.type](x.data() + r * cols, cols, 0, groups, rows, r, tile.data());
   std::vector<float> y(static_cast<std::size_t>(rows * w.rows), NAN);
   PackedProduct p = product_of(w, y);
   p.x = tile.data();
@@ -180,7 +181,8 @@ void check_packed(const PackedKernels& k, const char* name, Type type, int rows,
       for (std::int64_t i = 0; i < cols; ++i) {
         const double value = w.value(o, i);
         double largest = 0;
-        for (std::int64_t j = i / 32 * 32; j < cols && j < i / 32 * 32 + 32; ++j) {
+        const std::int64_t group = input_group_of(type), first = i / group * group;
+        for (std::int64_t j = first; j < cols && j < first + group; ++j) {
           largest = std::fmax(largest, std::fabs(one[static_cast<std::size_t>(j)]));
         }
         sum += value * one[static_cast<std::size_t>(i)];
@@ -195,23 +197,25 @@ void check_packed(const PackedKernels& k, const char* name, Type type, int rows,
   }
 }
 
-void check_inputs() {
-  for (const int n : {1, 3, 4, 31, 32, 33, 100}) {
+void check_inputs(int type) {
+  const int group = input_group_of(type), bytes = group + kInputExtra;
+  for (const int n : {1, 3, 4, 31, 32, 33, 100, 127, 128, 129, 300}) {
     std::vector<float> x = random_values(static_cast<std::size_t>(n));
-    if (n == 33) x[32] = 1e-40F;
+    if (n == 33 || n == 129) x.back() = 1e-40F;
     if (n == 100) x[40] = NAN;
-    const std::int64_t groups = (n + 31) / 32;
-    std::vector<std::int8_t> a(static_cast<std::size_t>(groups * kInputGroupBytes)), b = a;
-    kNeonPacked.quantize_input(x.data(), n, 0, groups, 1, 0, a.data());
-    kScalarPacked.quantize_input(x.data(), n, 0, groups, 1, 0, b.data());
+    const std::int64_t groups = (n + group - 1) / group;
+    std::vector<std::int8_t> a(static_cast<std::size_t>(groups * bytes)), b = a;
+    kNeonPacked.quantize_input[type](x.data(), n, 0, groups, 1, 0, a.data());
+    kScalarPacked.quantize_input[type](x.data(), n, 0, groups, 1, 0, b.data());
     for (std::int64_t g = 0; g < groups; ++g) {
-      const std::int8_t *p = a.data() + g * kInputGroupBytes, *q = b.data() + g * kInputGroupBytes;
+      const std::int8_t *p = a.data() + g * bytes, *q = b.data() + g * bytes;
       float factor;
-      std::memcpy(&factor, p + kPackedGroup, sizeof factor);
-      if (n == 100 && g == 1) {
+      std::memcpy(&factor, p + group, sizeof factor);
+      if (n == 100 && g == 40 / group) {
         CHECK(std::isnan(factor), "a NaN gives the scale %g", factor);
       } else {
-        CHECK(std::memcmp(p, q, kInputGroupBytes) == 0, "group %d of %d inputs", static_cast<int>(g), n);
+        CHECK(std::memcmp(p, q, static_cast<std::size_t>(bytes)) == 0, "%s: group %d of %d inputs",
+              kNames[type], static_cast<int>(g), n);
       }
     }
   }
@@ -334,7 +338,7 @@ void check_gemm() {
 }  // namespace
 
 int main() {
-  check_inputs();
+  for (int type = 0; type < kPackedTypes; ++type) check_inputs(type);
   for (const auto& [kernels, name] :
        {std::pair{&kNeonPacked, "neon"}, std::pair{&kNeonDotPacked, "neon dotprod"}}) {
     for (const Type type : {q8, q4, q4tp}) {

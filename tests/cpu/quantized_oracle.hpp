@@ -75,8 +75,9 @@ inline RoundedInput round_input(const float* x, std::int64_t n, ops::ActivationT
   for (std::int64_t i = 0; i < n; ++i) {
     out.slack.push_back(0);
     if (native && type >= ops::WeightType::q8) {
+      const std::int64_t group = type == ops::WeightType::q8 ? 128 : 32, first = i / group * group;
       double largest = 0;
-      for (std::int64_t k = i / 32 * 32; k < std::min(n, i / 32 * 32 + 32); ++k) {
+      for (std::int64_t k = first; k < std::min(n, first + group); ++k) {
         largest = std::max(largest, std::fabs(static_cast<double>(x[k])));
       }
       const double scale = largest / 127, steps = scale == 0 ? 0 : x[i] / scale;

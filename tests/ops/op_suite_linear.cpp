@@ -261,8 +261,9 @@ struct LinearCase {
   // What an input may have been rounded to, int8 groups included.
   double input_size(int r, std::int64_t i) const {
     double largest = 0;
-    const std::int64_t first = i / kQuantGroup * kQuantGroup;
-    for (std::int64_t k = first; k < std::min(cols, first + kQuantGroup); ++k) {
+    constexpr int group = int8_group(WeightType::q8);  // the widest
+    const std::int64_t first = i / group * group;
+    for (std::int64_t k = first; k < std::min<std::int64_t>(cols, first + group); ++k) {
       largest = std::max(largest, std::fabs(static_cast<double>(x[r][k])));
     }
     return std::fabs(static_cast<double>(x[r][i])) + largest / 254;

@@ -1,7 +1,7 @@
 // Products with quantised weights in blocks of 16 rows (ops/packed_layout.hpp). Lanes are weight rows: no sum
 // runs across them. Two ways:
-//   packed_dot    inputs rounded to int8 in groups of 32: sums of a group are exact integers, the groups are
-//                 added up in order, one fused multiply-add each, so a row's bits do not depend on its tile
+//   packed_dot    inputs rounded to int8 in groups: sums of a group are exact integers, the groups are added
+//                 up in order, one fused multiply-add each, so a row's bits do not depend on its tile
 //   packed_float  inputs as they are: codes become floats, one chain of multiply-adds a group
 //
 // Signed inputs meet unsigned codes, as the dot product instructions want it: what the codes' zero (8 or 128)
@@ -16,24 +16,24 @@ struct CodeSteps {
 };
 
 struct Q8Packed {
+  static constexpr int input_group = input_group_of(0);
   static constexpr int group_bytes = kPackedGroup * kPackedRows;
   static constexpr bool row_scales = true;
-  static constexpr float zero = 128.0F;
+  static constexpr int zero = 128;
 
-  PONDER_INLINE static void read(const uint8_t* group, int vector, CodeSteps& out) {
-    PONDER_UNROLL for (int c = 0; c < kSteps; ++c) {
-      out.step[c] = load_codes(group + c * 4 * kPackedRows + vector * 4 * kLanes);
-    }
+  PONDER_INLINE static Codes4 read_step(const uint8_t* group, int vector, int c) {
+    return load_codes(group + c * 4 * kPackedRows + vector * 4 * kLanes);
   }
-  PONDER_INLINE static Sums dot(Sums acc, Codes4 w, const int8_t* x) { return dot_bytes(acc, w, x); }
-  // From -8 * sum to -128 * sum.
-  PONDER_INLINE static int32_t start(int32_t correction) { return correction * 16; }
+  PONDER_INLINE static void read(const uint8_t* group, int vector, CodeSteps& out) {
+    PONDER_UNROLL for (int c = 0; c < kSteps; ++c) out.step[c] = read_step(group, vector, c);
+  }
 };
 
 struct Q4Packed {
+  static constexpr int input_group = input_group_of(1);
   static constexpr int group_bytes = kPackedGroup * kPackedRows / 2;
   static constexpr bool row_scales = false;
-  static constexpr float zero = 8.0F;
+  static constexpr int zero = 8;
 
   PONDER_INLINE static void read(const uint8_t* group, int vector, CodeSteps& out) {
     PONDER_UNROLL for (int c = 0; c < kSteps / 2; ++c) {
@@ -42,8 +42,6 @@ struct Q4Packed {
       out.step[c + kSteps / 2] = high_nibbles(both);
     }
   }
-  PONDER_INLINE static Sums dot(Sums acc, Codes4 w, const int8_t* x) { return dot_nibbles(acc, w, x); }
-  PONDER_INLINE static int32_t start(int32_t correction) { return correction; }
 };
 
 // Scales of a block, group by group. prepare() is called before the first of every kScaleGroups groups. They
@@ -122,43 +120,45 @@ PONDER_INLINE void put_lanes(const PackedProduct& p, int64_t o, int r, Vec sum) 
   store_first(y, n, sum);
 }
 
-PONDER_INLINE void finish_lanes(const PackedProduct& p, const float* row_scales, int64_t o, int r, Vec sum) {
-  put_lanes(p, o, r, row_scales == nullptr ? sum : sum * load(row_scales));
-}
-
 // Row scales of q8 stand behind the codes.
 template <class Packed>
-PONDER_INLINE const float* scales_of_rows(const uint8_t* block, int64_t groups, int vector) {
-  if constexpr (!Packed::row_scales) return nullptr;
-  return reinterpret_cast<const float*>(block + groups * Packed::group_bytes) + vector * kLanes;
+PONDER_INLINE Vec scales_of_rows(const uint8_t* block, int64_t groups, int vector) {
+  if constexpr (!Packed::row_scales) return splat(1.0F);
+  return load(reinterpret_cast<const float*>(block + groups * Packed::group_bytes) + vector * kLanes);
 }
 
 // ---- int8 inputs
 // ---------------------------------------------------------------------------------------------
 
-// A tile of int8 inputs: for each group R rows of 32 codes, R scales, R corrections (-8 times the sum of
-// codes).
-constexpr int kInputBytes = kPackedGroup + 8;
+// A tile of int8 inputs, as quantize_input makes it: for each group of `size` inputs R rows of codes, R
+// scales, R corrections (minus the codes' zero times the sum of the row's codes).
+struct InputGroup {
+  const int8_t* codes;  // of row r; rows lie `size` apart
+  const float* factors;
+  const int32_t* corrections;
 
+  PONDER_INLINE InputGroup(const int8_t* x, int size, int rows, int r)
+      : codes(as_base(x + r * size)),
+        factors(reinterpret_cast<const float*>(x + rows * size) + r),
+        corrections(reinterpret_cast<const int32_t*>(x + rows * (size + 4)) + r) {}
+};
+
+// Rows [r, r + R) of a tile with V vectors of a block whose weights have a scale a group.
 template <class Packed, class Scales, int V, int R>
 PONDER_INLINE void dot_block(const PackedProduct& p, const uint8_t* block, int64_t o, const int8_t* x,
-                             int64_t x_group, int rows, int vector, int r) {
+                             int rows, int vector, int r) {
   Scales scales(block, p.groups);
   Vec acc[V][R];
   PONDER_UNROLL for (int v = 0; v < V; ++v) {
     PONDER_UNROLL16 for (int i = 0; i < R; ++i) acc[v][i] = splat(0.0F);
   }
+  const int64_t x_group = int64_t{rows} * (kPackedGroup + kInputExtra);
   const uint8_t* w = block;
   for (int64_t g = 0; g < p.groups; ++g, w += Packed::group_bytes, x += x_group) {
     if (g % kScaleGroups == 0) scales.prepare(g, vector, V);
-    prefetch(w, p.prefetch);
-    prefetch(w, p.prefetch + 64);
-    prefetch(w, p.prefetch + 128);
-    prefetch(w, p.prefetch + 192);
+    prefetch_block(w, Packed::group_bytes, p.prefetch);
     scales.read_ahead(g, p.block_bytes);
-    const auto* factors = reinterpret_cast<const float*>(x + rows * kPackedGroup) + r;
-    const auto* corrections = reinterpret_cast<const int32_t*>(x + rows * (kPackedGroup + 4)) + r;
-    const int8_t* codes = as_base(x + r * kPackedGroup);
+    const InputGroup in(x, kPackedGroup, rows, r);
     PONDER_UNROLL for (int v = 0; v < V; ++v) {
       CodeSteps steps;
       Packed::read(w, vector + v, steps);
@@ -170,30 +170,77 @@ PONDER_INLINE void dot_block(const PackedProduct& p, const uint8_t* block, int64
         Sums sum[side], other[side];
         PONDER_UNROLL for (int j = 0; j < side; ++j) {
           if (first + j >= R) continue;
-          sum[j] = start_sums(Packed::start(corrections[first + j]));
+          sum[j] = start_sums(in.corrections[first + j]);
           if (two) other[j] = start_sums(0);
         }
         PONDER_UNROLL for (int c = 0; c < kSteps; ++c) {
           PONDER_UNROLL for (int j = 0; j < side; ++j) {
             if (first + j >= R) continue;
             Sums& chain = two && c >= kSteps / 2 ? other[j] : sum[j];
-            chain = Packed::dot(chain, steps.step[c], codes + (first + j) * kPackedGroup + c * 4);
+            chain = dot_nibbles(chain, steps.step[c], in.codes + (first + j) * kPackedGroup + c * 4);
           }
         }
         PONDER_UNROLL for (int j = 0; j < side; ++j) {
           if (first + j >= R) continue;
           if (two) sum[j] = add_sums(sum[j], other[j]);
-          const Vec factor = splat(factors[first + j]);
           Vec& to = acc[v][first + j];
-          to = fma(to_floats(sum[j]), Packed::row_scales ? factor : factor * scale, to);
+          to = fma(to_floats(sum[j]), splat(in.factors[first + j]) * scale, to);
         }
       }
     }
   }
   PONDER_UNROLL for (int v = 0; v < V; ++v) {
-    const float* row_scales = scales_of_rows<Packed>(block, p.groups, vector + v);
+    PONDER_UNROLL16 for (int i = 0; i < R; ++i) put_lanes(p, o + (vector + v) * kLanes, r + i, acc[v][i]);
+  }
+}
+
+// The same of a block whose weights have a scale a row, so that a group of inputs may be wider: its integer
+// sums take the registers, and what they add up to rests in memory.
+template <class Packed, int V, int R>
+PONDER_INLINE void dot_block_of_rows(const PackedProduct& p, const uint8_t* block, int64_t o, const int8_t* x,
+                                     int rows, int vector, int r) {
+  constexpr int size = Packed::input_group, steps = size / kPackedGroup;
+  constexpr bool two = R <= kTwoChains;
+  alignas(64) float total[V * R * kLanes];
+  PONDER_UNROLL16 for (int i = 0; i < V * R; ++i) store(total + i * kLanes, splat(0.0F));
+  const int64_t x_group = int64_t{rows} * (size + kInputExtra);
+  const uint8_t* w = block;
+  for (int64_t g = 0; g < p.groups; g += steps, x += x_group) {
+    const InputGroup in(x, size, rows, r);
+    Sums sum[V][R], other[V][R];
+    PONDER_UNROLL for (int v = 0; v < V; ++v) {
+      PONDER_UNROLL16 for (int i = 0; i < R; ++i) {
+        sum[v][i] = start_sums(in.corrections[i]);
+        if (two) other[v][i] = start_sums(0);
+      }
+    }
+    const int64_t here = p.groups - g < steps ? p.groups - g : steps;
+    const int8_t* codes = in.codes;
+    for (int64_t s = 0; s < here; ++s, w += Packed::group_bytes, codes += kPackedGroup) {
+      prefetch_block(w, Packed::group_bytes, p.prefetch);
+      PONDER_UNROLL for (int c = 0; c < kSteps; ++c) {
+        Codes4 step[V];
+        PONDER_UNROLL for (int v = 0; v < V; ++v) step[v] = Packed::read_step(w, vector + v, c);
+        PONDER_UNROLL16 for (int i = 0; i < R; ++i) {
+          PONDER_UNROLL for (int v = 0; v < V; ++v) {
+            Sums& chain = two && c >= kSteps / 2 ? other[v][i] : sum[v][i];
+            chain = dot_bytes(chain, step[v], codes + i * size + c * 4);
+          }
+        }
+      }
+    }
+    PONDER_UNROLL for (int v = 0; v < V; ++v) {
+      PONDER_UNROLL16 for (int i = 0; i < R; ++i) {
+        if (two) sum[v][i] = add_sums(sum[v][i], other[v][i]);
+        float* const to = total + (v * R + i) * kLanes;
+        store(to, fma(to_floats(sum[v][i]), splat(in.factors[i]), load(to)));
+      }
+    }
+  }
+  PONDER_UNROLL for (int v = 0; v < V; ++v) {
+    const Vec scale = scales_of_rows<Packed>(block, p.groups, vector + v);
     PONDER_UNROLL16 for (int i = 0; i < R; ++i) {
-      finish_lanes(p, row_scales, o + (vector + v) * kLanes, r + i, acc[v][i]);
+      put_lanes(p, o + (vector + v) * kLanes, r + i, load(total + (v * R + i) * kLanes) * scale);
     }
   }
 }
@@ -204,10 +251,16 @@ void dot_rows_packed(const PackedProduct& p, const uint8_t* block, int64_t o, in
     if (count > R) return dot_rows_packed<Packed, Scales, R + 1>(p, block, o, rows, r, count);
   }
   const auto* x = static_cast<const int8_t*>(p.x);
-  const int64_t x_group = int64_t{rows} * kInputBytes;
-  constexpr int together = R * kBlockVectors <= kPackedTile ? kBlockVectors : 1;
-  for (int v = 0; v < kBlockVectors; v += together) {
-    dot_block<Packed, Scales, together, R>(p, block, o, x, x_group, rows, v, r);
+  if constexpr (Packed::row_scales) {
+    constexpr int together = R * kBlockVectors <= 2 * kPackedTile ? kBlockVectors : 1;
+    for (int v = 0; v < kBlockVectors; v += together) {
+      dot_block_of_rows<Packed, together, R>(p, block, o, x, rows, v, r);
+    }
+  } else {
+    constexpr int together = R * kBlockVectors <= kPackedTile ? kBlockVectors : 1;
+    for (int v = 0; v < kBlockVectors; v += together) {
+      dot_block<Packed, Scales, together, R>(p, block, o, x, rows, v, r);
+    }
   }
 }
 
@@ -222,15 +275,17 @@ void packed_dot(const PackedProduct& p) {
   }
 }
 
-// One row's groups [first, end) into a tile of `rows` rows, as its row r. A group with a value that is not
-// finite gets a NaN for a scale; one of values so small that 127 / size overflows counts as zeros.
+// One row's groups [first, end), each of Packed::input_group inputs, into a tile of `rows` rows, as its row
+// r. A group with a value that is not finite gets a NaN for a scale; one of values so small that 127 / size
+// overflows counts as zeros.
+template <class Packed>
 void quantize_input(const float* x, int64_t n, int64_t first, int64_t end, int rows, int r, int8_t* tile) {
   constexpr float levels = 127.0F;
-  constexpr int vectors = kPackedGroup / kLanes;
+  constexpr int size = Packed::input_group, vectors = size / kLanes;
   for (int64_t g = first; g < end; ++g) {
-    int8_t* const out = tile + g * rows * kInputBytes;
-    const float* from = x + g * kPackedGroup;
-    const int64_t left = n - g * kPackedGroup;
+    int8_t* const out = tile + g * rows * (size + kInputExtra);
+    const float* from = x + g * size;
+    const int64_t left = n - g * size;
     Vec value[vectors], most = splat(0.0F), odd = splat(0.0F);
     PONDER_UNROLL for (int v = 0; v < vectors; ++v) {
       const int64_t here = left - v * kLanes;
@@ -246,13 +301,12 @@ void quantize_input(const float* x, int64_t n, int64_t first, int64_t end, int r
     const float strange = sum_lanes(odd);  // NaN, or zero
     uint32_t sum = 0;                      // wraps: NaN and infinity give any code
     PONDER_UNROLL for (int v = 0; v < vectors; ++v) {
-      sum +=
-          static_cast<uint32_t>(store_int8(out + r * kPackedGroup + v * kLanes, value[v] * splat(inverse)));
+      sum += static_cast<uint32_t>(store_int8(out + r * size + v * kLanes, value[v] * splat(inverse)));
     }
     const float factor = (counts ? largest * (1.0F / levels) : 0.0F) + strange;
-    const int32_t correction = strange == 0.0F ? -8 * static_cast<int32_t>(sum) : 0;
-    __builtin_memcpy(out + rows * kPackedGroup + r * 4, &factor, 4);
-    __builtin_memcpy(out + rows * (kPackedGroup + 4) + r * 4, &correction, 4);
+    const int32_t correction = strange == 0.0F ? -Packed::zero * static_cast<int32_t>(sum) : 0;
+    __builtin_memcpy(out + rows * size + r * 4, &factor, 4);
+    __builtin_memcpy(out + rows * (size + 4) + r * 4, &correction, 4);
   }
 }
 
@@ -276,7 +330,7 @@ void float_block(const PackedProduct& p, const uint8_t* block, int64_t o, int r)
       PONDER_UNROLL for (int i = 0; i < R; ++i) sum[i] = splat(0.0F);
       for (int c = 0; c < kSteps; ++c) {
         PONDER_UNROLL for (int b = 0; b < 4; ++b) {
-          const Vec value = code_floats(steps.step[c], b) - splat(Packed::zero);
+          const Vec value = code_floats(steps.step[c], b) - splat(static_cast<float>(Packed::zero));
           PONDER_UNROLL for (int i = 0; i < R; ++i) {
             sum[i] = fma(value, splat(x[i * p.x_stride + g * kPackedGroup + c * 4 + b]), sum[i]);
           }
@@ -287,8 +341,10 @@ void float_block(const PackedProduct& p, const uint8_t* block, int64_t o, int r)
         acc[i] = Packed::row_scales ? acc[i] + sum[i] : fma(sum[i], scale, acc[i]);
       }
     }
-    const float* row_scales = scales_of_rows<Packed>(block, p.groups, v);
-    PONDER_UNROLL for (int i = 0; i < R; ++i) finish_lanes(p, row_scales, o + v * kLanes, r + i, acc[i]);
+    const Vec scale = scales_of_rows<Packed>(block, p.groups, v);
+    PONDER_UNROLL for (int i = 0; i < R; ++i) {
+      put_lanes(p, o + v * kLanes, r + i, Packed::row_scales ? acc[i] * scale : acc[i]);
+    }
   }
 }
 

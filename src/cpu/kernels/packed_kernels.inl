@@ -17,7 +17,7 @@ const PackedKernels PONDER_PACKED_TABLE = {
     {packed_dot<Q8Packed, NoScales>, packed_dot<Q4Packed, HalfScales>, packed_dot<Q4Packed, LadderScales>},
     {packed_float<Q8Packed, NoScales>, packed_float<Q4Packed, HalfScales>,
      packed_float<Q4Packed, LadderScales>},
-    quantize_input,
+    {quantize_input<Q8Packed>, quantize_input<Q4Packed>, quantize_input<Q4Packed>},
 };
 
 }  // namespace ponder::cpu

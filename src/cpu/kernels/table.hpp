@@ -153,12 +153,17 @@ struct KernelTable {
 // ---- quantised weights
 // ---------------------------------------------------------------------------------------
 
-constexpr int kPackedRows = 16;                     // ops::kBlockRows
-constexpr int kPackedGroup = 32;                    // ops::kQuantGroup
-constexpr int kPackedTypes = 3;                     // q8, q4, q4tp
-constexpr int kInputTile = 16;                      // rows of int8 inputs that lie together
-constexpr int kInputGroupBytes = kPackedGroup + 8;  // of one row's group: codes, scale, correction
-constexpr float kLeastInput = 0x1p-120F;            // groups of nothing larger count as zeros
+constexpr int kPackedRows = 16;           // ops::kBlockRows
+constexpr int kPackedGroup = 32;          // ops::kQuantGroup
+constexpr int kPackedTypes = 3;           // q8, q4, q4tp
+constexpr int kInputTile = 16;            // rows of int8 inputs that lie together
+constexpr int kInputExtra = 8;            // bytes beside the codes of a row's group: scale, correction
+constexpr float kLeastInput = 0x1p-120F;  // groups of nothing larger count as zeros
+
+// Inputs that share a scale when they are rounded to int8: ops::int8_group.
+constexpr int input_group_of(int packed_type) {
+  return packed_type == 0 ? 4 * kPackedGroup : kPackedGroup;
+}
 
 // y[r][o] = x[r] . w[o] + bias[o] (+ y[r][o]).
 struct PackedProduct {
@@ -166,8 +171,8 @@ struct PackedProduct {
   int64_t block_bytes;
   int64_t w_rows;  // the last block may hold fewer
   int64_t groups;  // of 32 inputs
-  // dot: one tile of x_rows <= kInputTile rows as quantize_input makes it. product: [x_rows] rows of floats
-  // with stride x_stride, zeros up to a whole group.
+  // dot: one tile of x_rows <= kInputTile rows as this type's quantize_input makes it. product: [x_rows] rows
+  // of floats with stride x_stride, zeros up to a whole group.
   const void* x;
   int64_t x_stride;
   int x_rows;
@@ -181,9 +186,10 @@ struct PackedProduct {
 struct PackedKernels {
   void (*dot[kPackedTypes])(const PackedProduct& product);      // int8 inputs
   void (*product[kPackedTypes])(const PackedProduct& product);  // float inputs
-  // Groups [first, end) of an input row of n floats, to row r of a tile of `rows` rows.
-  void (*quantize_input)(const float* x, int64_t n, int64_t first, int64_t end, int rows, int r,
-                         int8_t* tile);
+  // Groups [first, end) of an input row of n floats, each of input_group_of(type), to row r of a tile of
+  // `rows` rows: for each group the rows' codes, their scales (float), their corrections (int32).
+  void (*quantize_input[kPackedTypes])(const float* x, int64_t n, int64_t first, int64_t end, int rows, int r,
+                                       int8_t* tile);
 };
 
 // ---- products of bfloat16 pairs
