@@ -43,9 +43,8 @@ struct ConstRows {
 // What a linear layer's input is rounded to before the product. Sums are float32.
 //   f32     not at all
 //   bf16    to bfloat16
-//   native  what suits the weight: int8 in groups of int8_group(type) (scale = largest size / 127) for q8, q4
-//   and
-//           q4tp; bfloat16 for bf16; not at all for f32, f16 and f8_e4m3
+//   native  what suits the weight: int8 in groups of int8_group(type), scale = largest size / 127, for q8, q4
+//           and q4tp; bfloat16 for bf16; not at all for f32, f16 and f8_e4m3
 enum class ActivationType : std::uint8_t { f32, bf16, native };
 
 // One matrix of a group that reads the same input: y = x W^T (+ bias) (+ y).

@@ -152,13 +152,13 @@ PONDER_INLINE void dot_block(const PackedProduct& p, const uint8_t* block, int64
   PONDER_UNROLL for (int v = 0; v < V; ++v) {
     PONDER_UNROLL16 for (int i = 0; i < R; ++i) acc[v][i] = splat(0.0F);
   }
-  const int64_t x_group = int64_t{rows} * (kPackedGroup + kInputExtra);
+  const int64_t x_group = int64_t{rows} * (Packed::input_group + kInputExtra);
   const uint8_t* w = block;
   for (int64_t g = 0; g < p.groups; ++g, w += Packed::group_bytes, x += x_group) {
     if (g % kScaleGroups == 0) scales.prepare(g, vector, V);
     prefetch_block(w, Packed::group_bytes, p.prefetch);
     scales.read_ahead(g, p.block_bytes);
-    const InputGroup in(x, kPackedGroup, rows, r);
+    const InputGroup in(x, Packed::input_group, rows, r);
     PONDER_UNROLL for (int v = 0; v < V; ++v) {
       CodeSteps steps;
       Packed::read(w, vector + v, steps);
@@ -177,7 +177,7 @@ PONDER_INLINE void dot_block(const PackedProduct& p, const uint8_t* block, int64
           PONDER_UNROLL for (int j = 0; j < side; ++j) {
             if (first + j >= R) continue;
             Sums& chain = two && c >= kSteps / 2 ? other[j] : sum[j];
-            chain = dot_nibbles(chain, steps.step[c], in.codes + (first + j) * kPackedGroup + c * 4);
+            chain = dot_nibbles(chain, steps.step[c], in.codes + (first + j) * Packed::input_group + c * 4);
           }
         }
         PONDER_UNROLL for (int j = 0; j < side; ++j) {
@@ -251,14 +251,13 @@ void dot_rows_packed(const PackedProduct& p, const uint8_t* block, int64_t o, in
     if (count > R) return dot_rows_packed<Packed, Scales, R + 1>(p, block, o, rows, r, count);
   }
   const auto* x = static_cast<const int8_t*>(p.x);
-  if constexpr (Packed::row_scales) {
-    constexpr int together = R * kBlockVectors <= 2 * kPackedTile ? kBlockVectors : 1;
-    for (int v = 0; v < kBlockVectors; v += together) {
+  // Vectors side by side while their sums fit the registers: twice as many where totals rest in memory.
+  constexpr int most = Packed::row_scales ? 2 * kPackedTile : kPackedTile;
+  constexpr int together = R * kBlockVectors <= most ? kBlockVectors : 1;
+  for (int v = 0; v < kBlockVectors; v += together) {
+    if constexpr (Packed::row_scales) {
       dot_block_of_rows<Packed, together, R>(p, block, o, x, rows, v, r);
-    }
-  } else {
-    constexpr int together = R * kBlockVectors <= kPackedTile ? kBlockVectors : 1;
-    for (int v = 0; v < kBlockVectors; v += together) {
+    } else {
       dot_block<Packed, Scales, together, R>(p, block, o, x, rows, v, r);
     }
   }
