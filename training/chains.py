@@ -12,9 +12,10 @@ ASKED = ("type", "instructions", "criteria")
 
 
 def think(ponder, folder, records, *more, budget=128, threads=1):
-    """Traces of ponder's answers, one a record, every question thought about. records: [(state, {name: question as JSON})];
+    """Traces of ponder's answers, one a record, every question thought about. records: [(state, {name: question as JSON} or [Question])];
     more: further options of `ponder decide`."""
-    lines = "".join(json.dumps({"state": state, "questions": {n: {k: q[k] for k in ASKED} for n, q in questions.items()}}) + "\n" for state, questions in records)
+    by_name = lambda questions: questions if isinstance(questions, dict) else {q.name: q.json() for q in questions}
+    lines = "".join(json.dumps({"state": state, "questions": {n: {k: q[k] for k in ASKED} for n, q in by_name(questions).items()}}) + "\n" for state, questions in records)
     command = [ponder, "decide", "--model", folder, "--jsonl", "--trace", "--max-think", str(budget), "--nothink-threshold", "1", "--threads", str(threads), *more]
     out = subprocess.run(command, input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(out) == len(records), (len(out), len(records))
@@ -35,7 +36,7 @@ def own_chains(run, base, ponder, split, seed, start, count, threads=2):
             break
     with tempfile.TemporaryDirectory() as folder:
         export(run, folder)
-        traces = think(ponder, folder, [(state, {q.name: q.json() for q in questions}) for state, questions in records], "--no-drafter", threads=threads)
+        traces = think(ponder, folder, records, "--no-drafter", threads=threads)
     found = []
     for (_, questions), trace in zip(records, traces):
         for q in questions:

@@ -31,7 +31,7 @@ def main():
     model, coder, _ = load(a.run)
     with tempfile.TemporaryDirectory() as folder:
         export(a.run, folder, torch.float32)
-        traces = think(a.ponder, folder, [(state, {q.name: q.json() for q in questions}) for state, questions in records], budget=120)
+        traces = think(a.ponder, folder, records, budget=120)
     worst, chains = [0.0, 0.0], 0
     for (state, questions), trace in zip(records, traces):
         traced = trace["questions"]
