@@ -14,6 +14,7 @@ namespace ponder::test {
 namespace {
 
 using testing::HasSubstr;
+using namespace std::string_literals;
 
 Output decide(const std::string& body) {
   return ponder({"decide", "--model", golden("tiny-a")}, body);
@@ -71,7 +72,7 @@ TEST(WrongRequests, Complaint24_BytesAndNumbersThatAreNone) {
   const std::string bodies[] = {
       "",
       "nonsense",
-      std::string("\0", 1),
+      "\0"s,
       "{\"state\": \"\\ud800\", \"questions\": {\"q\": {\"type\": \"noul\"}}}",
       "{\"state\": \"\\udc00\\ud800\", \"questions\": {\"q\": {\"type\": \"noul\"}}}",
       "{\"state\": \"\xFF\", \"questions\": {\"q\": {\"type\": \"noul\"}}}",
@@ -81,7 +82,7 @@ TEST(WrongRequests, Complaint24_BytesAndNumbersThatAreNone) {
       "{\"state\": 01, \"questions\": {\"q\": {\"type\": \"noul\"}}}",
       "{\"state\": 1, \"questions\": {\"q\": {\"type\": \"noul\"}}} trailing",
       "{\"state\": 1, \"questions\": {\"q\": {\"type\": \"noul\"}}",
-      std::string("{\"state\": \"a\0b\", \"questions\": {\"q\": {\"type\": \"noul\"}}}", 56),
+      "{\"state\": \"a\0b\", \"questions\": {\"q\": {\"type\": \"noul\"}}}"s,
   };
   for (const std::string& body : bodies) {
     SCOPED_TRACE(body.substr(0, 60));
