@@ -39,14 +39,24 @@ function(ponder_room name)
   target_link_libraries(ponder_${name} PUBLIC ponder_flags ${ARG_DEPS})
 endfunction()
 
-# ponder_test(name SOURCES a_test.cpp DEPS ponder_text): one GoogleTest program, one ctest entry a test case.
+# ponder_test(name SOURCES a_test.cpp DEPS ponder_text SHARDS 4): one GoogleTest program; ctest runs it whole, or its test
+# cases dealt out to several entries name_1, name_2, ..., so that a long one takes all cores and keeps to its time.
 function(ponder_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ponder_test_support ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE PONDER_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
-  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-  set_tests_properties(${name} PROPERTIES TIMEOUT 1500)
+  if(NOT ARG_SHARDS)
+    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1500)
+    return()
+  endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    add_test(NAME ${name}_${shard} COMMAND ${name} --gtest_brief=1)
+    math(EXPR index "${shard} - 1")
+    set_tests_properties(${name}_${shard} PROPERTIES TIMEOUT 1500 ENVIRONMENT
+                         "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 # ponder_fuzzer(name SOURCE x.cpp DEPS ponder_formats CORPUS dir SECONDS 10): a libFuzzer program and a bounded run of it.
