@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import banks as B
-from question import UNKNOWN, cap, choice, filler, noul, people, person
+from question import UNKNOWN, cap, choice, filler, noul, people, person, yes
 
 ROOMS = [str(n) for n in range(11, 99)]
 # values, sentences, questions for the value, yes/no questions, questions for the person
@@ -24,42 +24,63 @@ ATTRIBUTES = [
 ]
 
 
-def buried(s):
-    names = people(s, s.any([2, 3, 3, 4]))
-    values, sentences, asks, checks, who = s.any(ATTRIBUTES)
-    given = s.sample(values, len(names))
-    other = s.any([a for a in ATTRIBUTES if a[0] is not values])
-    say = lambda texts, n, v: s.pick(texts).format(n=n, v=v)
-    lines = [say(sentences, p, v) for p, v in zip(names, given)]
-    extra = [say(other[1], p, v) for p, v in zip(names, s.sample(other[0], len(names))) if s.chance(0.4) and not s.easy]
-    i = s.rng.randrange(len(names))
-    p, v, told = names[i], given[i], lines[i]
-    unknown = s.chance(0.1)
-    if unknown:
-        lines[i] = say(other[1], p, s.any(other[0]))
-    text = lines + extra + filler(s, s.any([0, 1, 2, 3]))
-    s.rng.shuffle(text)
-    state = " ".join(text) if s.chance(0.7) else text
-    kind = s.rng.random()
+def say(s, texts, n, v):
+    return s.pick(texts).format(n=n, v=v)
+
+
+def question_about(s, attribute, names, given, i, unknown=False):
+    """A question about person i of `names`, whose value of the attribute is given[i], or is not said."""
+    values, _, asks, checks, who = attribute
+    p, v, kind = names[i], given[i], s.rng.random()
     if kind < 0.4:
         options = list(dict.fromkeys([v] + given))[:4]
         if len(options) < 4 and s.chance(0.5):
             options.append(s.any([x for x in values if x not in options]))
         s.rng.shuffle(options)
-        ask = say(asks, p, v)
+        ask = say(s, asks, p, v)
         if unknown:
-            return state, [choice("fact", ask, options, UNKNOWN, f"{p}: not said.", "facts")]
-        return state, [choice("fact", ask, options, v, told, "facts")]
+            return choice("fact", ask, options, UNKNOWN, f"{p}: not said.", "facts")
+        return choice("fact", ask, options, v, f"{p}: {v}.", "facts")
     if kind < 0.65 and not unknown:
         options = names[:]
         s.rng.shuffle(options)
-        return state, [choice("who", say(who, p, v), options, p, told, "facts")]
+        return choice("who", say(s, who, p, v), options, p, f"{cap(v)}: {p}.", "facts")
     right = s.chance(0.5)
     asked = v if right else s.any([x for x in given if x != v] + [s.any([x for x in values if x not in given])])
-    ask = say(checks, p, asked)
+    ask = say(s, checks, p, asked)
     if unknown:
-        return state, [noul("fact", ask, UNKNOWN, f"{p}: not said.", "facts")]
-    return state, [noul("fact", ask, right, f"{told} {cap(asked)}: {'yes' if right else 'no'}.", "facts")]
+        return noul("fact", ask, UNKNOWN, f"{p}: not said.", "facts")
+    return noul("fact", ask, right, f"{p}: {v}. {cap(asked)}: {yes(right)}.", "facts")
+
+
+def interview(s, count=6):
+    """People with two attributes each, and many questions about them."""
+    names = people(s, s.any([2, 3, 4, 5]))
+    kinds = s.sample(ATTRIBUTES, 2)
+    given = [s.sample(kind[0], len(names)) for kind in kinds]
+    text = [say(s, kind[1], p, v) for kind, values in zip(kinds, given) for p, v in zip(names, values)] + filler(s, s.any([0, 1, 2]))
+    s.rng.shuffle(text)
+    cells = [(k, i) for k in range(2) for i in range(len(names))]
+    questions = [question_about(s, kinds[k], names, given[k], i) for k, i in s.sample(cells, min(count, len(cells)))]
+    return " ".join(text) if s.chance(0.7) else text, questions
+
+
+def buried(s):
+    names = people(s, s.any([2, 3, 3, 4]))
+    kind = s.any(ATTRIBUTES)
+    values, sentences = kind[:2]
+    given = s.sample(values, len(names))
+    other = s.any([a for a in ATTRIBUTES if a[0] is not values])
+    lines = [say(s, sentences, p, v) for p, v in zip(names, given)]
+    extra = [say(s, other[1], p, v) for p, v in zip(names, s.sample(other[0], len(names))) if s.chance(0.4) and not s.easy]
+    i = s.rng.randrange(len(names))
+    unknown = s.chance(0.1)
+    if unknown:
+        lines[i] = say(s, other[1], names[i], s.any(other[0]))
+    text = lines + extra + filler(s, s.any([0, 1, 2, 3]))
+    s.rng.shuffle(text)
+    state = " ".join(text) if s.chance(0.7) else text
+    return state, [question_about(s, kind, names, given, i, unknown)]
 
 
 RECORD = {"status": ["paid", "open", "sent", "returned", "cancelled"], "priority": ["low", "normal", "high"], "plan": ["free", "basic", "team", "business"],
@@ -93,4 +114,4 @@ def record(s):
     ask = s.pick(FIELD_IS).replace("{k}", key).replace("{v}", asked)
     if unknown:
         return state, [noul("field", ask, UNKNOWN, f"{cap(key)}: not said.", "record")]
-    return state, [noul("field", ask, right, f"{cap(key)}: {v}. {cap(asked)}: {'yes' if right else 'no'}.", "record")]
+    return state, [noul("field", ask, right, f"{cap(key)}: {v}. {cap(asked)}: {yes(right)}.", "record")]

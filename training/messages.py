@@ -4,7 +4,7 @@ from __future__ import annotations
 import banks as B
 import phrases as P
 from concepts import CONCEPTS
-from question import UNKNOWN, Question, cap, fill, filler, noul, person, place
+from question import UNKNOWN, Question, cap, fill, filler, noul, person, place, yes
 
 QUESTION_WORDS = "where when what why how who which is are do does can could may will would".split()
 # two complaints in one clause, by their teams
@@ -127,8 +127,8 @@ def sign_question(s, present, src="escalate"):
         criteria = {"true": some, "false": s.pick(P.SIGN_NO)} if s.chance(0.8) else {"true": some}
         if s.chance(0.2):
             ask, criteria = f"{ask} Yes if {some}.", None
-    steps = [f'{cap(t)}: "{have[k].rstrip(".!?")}", yes.' if k in have else f"{cap(t)}: no." for k, t in zip(wanted, texts)]
-    return noul("escalate", ask, any(k in have for k in wanted), " ".join(steps), src, criteria)
+    steps = ", ".join(f"{k} {yes(k in have)}" for k in wanted)
+    return noul("escalate", ask, any(k in have for k in wanted), f"Told: {', '.join(sorted(have)) or 'nothing'}. Wanted: {steps}.", src, criteria)
 
 
 # ---------------------------------------------------------------- the tasks

@@ -63,7 +63,25 @@ def near(s, limit, low=0):
 
 
 def compare(v, l):
-    return f"{v} = {l}" if v == l else f"{v} > {l}" if v > l else f"{v} < {l}"
+    """How v stands to l, digit by digit: both are written down before the word for them, so that no step needs more than what
+    stands right before it."""
+    a, b = str(v), str(l)
+    if len(a) != len(b):
+        return "longer, more" if v > l else "shorter, less"
+    steps = []
+    for x, y in zip(a, b):
+        steps.append(f"{x}/{y} {'equal' if x == y else 'more' if x > y else 'less'}")
+        if x != y:
+            break
+    return ", ".join(steps)
+
+
+def difference(a, b):
+    """a - b for 0 <= b <= a < 100: ones with what is borrowed, then tens."""
+    borrow = a % 10 < b % 10
+    ones = f"{a % 10 + 10 * borrow}-{b % 10}={(a - b) % 10}"
+    tens = f", {a // 10}-{b // 10}-{int(borrow)}={(a - b) // 10}" if a >= 10 else ""
+    return f"{a}-{b}: {ones}{tens}: {a - b}"
 
 
 def rule_parts(s, kind):
@@ -75,7 +93,7 @@ def rule_parts(s, kind):
     v = near(s, limit, 1)
     test, words = OPS[op]
     fact = fill(s, s.pick(facts).replace("{V}", str(v)))
-    return text.replace("{L}", str(limit)), fact, s.pick(asks), test(v, limit), f"{cap(unit)} {words} {limit}. Here {v}. {compare(v, limit)}:"
+    return text.replace("{L}", str(limit)), fact, s.pick(asks), test(v, limit), f"{cap(unit)} {words} {limit}. Here {v}: {compare(v, limit)}"
 
 
 def place_rule(s, rule, facts, ask):
@@ -97,7 +115,7 @@ def limit_rule(s):
         state, ask = place_rule(s, rule, filler(s, 1), ask)
         return state, [noul("allowed", ask, UNKNOWN, f"{chain.split('. Here')[0]}. Here: {kind[4]}?", "limit")]
     state, ask = place_rule(s, rule, [fact], ask)
-    return state, [noul("allowed", ask, value, f"{chain} {yes(value)}.", "limit")]
+    return state, [noul("allowed", ask, value, f"{chain}.", "limit")]
 
 
 # rules that name what is forbidden would turn the answer round
@@ -116,7 +134,7 @@ def limit_pair(s):
     both = s.chance(0.5)
     facts = [fa, fb] if s.chance(0.5) else [fb, fa]
     value = (va and vb) if both else (va or vb)
-    chain = f"{ca} {yes(va)}. {cb} {yes(vb)}. {cap(yes(va))} {'and' if both else 'or'} {yes(vb)}: {yes(value)}."
+    chain = f"{ca}: {yes(va)}. {cb}: {yes(vb)}. {cap(yes(va))} {'and' if both else 'or'} {yes(vb)}."
     return {"rules": [ra, rb], "case": mixed(s, facts, s.any([0, 0, 1]))}, [noul("rules", s.pick(BOTH if both else EITHER), value, chain, "limit2")]
 
 
@@ -142,7 +160,7 @@ def window(s):
         return state, [noul("in_time", ask, UNKNOWN, f"End {end}. Start?", "dates")]
     state, ask = place_rule(s, rule, [one, two], ask)
     value = passed <= limit
-    return state, [noul("in_time", ask, value, f"{end} - {start} = {passed} days. At most {limit}. {compare(passed, limit)}: {yes(value)}.", "dates")]
+    return state, [noul("in_time", ask, value, f"{difference(end, start)} days. At most {limit}: {compare(passed, limit)}.", "dates")]
 
 
 FEES = ["[Each|Every] day late costs {R} euros.", "The late fee is {R} euros [a|per|for each] day.", "For [every|each] late day you pay {R} euros.", "Late days cost {R} euros each.", "A late day [is|costs] {R} euros."]
@@ -165,7 +183,7 @@ def fee(s):
         state, ask = place_rule(s, rule, facts[:1], ask)
         return state, [choice("fee", ask, options, UNKNOWN, f"Due {due}. Returned?", "fee")]
     state, ask = place_rule(s, rule, facts, ask)
-    return state, [choice("fee", ask, options, f"{right} euros", f"{due + late} - {due} = {late} days. {late} x {rate} = {right}.", "fee")]
+    return state, [choice("fee", ask, options, f"{right} euros", f"{difference(due + late, due)} days. {late}x{rate}={right}.", "fee")]
 
 
 # ---------------------------------------------------------------- classes by size
@@ -194,7 +212,7 @@ def tiers(s):
         state, ask = place_rule(s, cap(rule), filler(s, 1), ask)
         return state, [choice("class", ask, options, UNKNOWN, f"{cap(unit)}?", "tiers")]
     state, ask = place_rule(s, cap(rule), [fill(s, s.pick(facts).replace("{V}", str(v)))], ask)
-    steps = " ".join(f"{compare(v, e)}." for e in edges[:at + 1])
+    steps = " ".join(f"{e} {name}: {compare(v, e)}." for e, name in zip(edges[:at + 1], names)) + (f" Above: {names[at]}." if at == n - 1 else "")
     return state, [choice("class", ask, options, names[at], f"{v} {unit}. {steps}", "tiers")]
 
 
@@ -288,5 +306,5 @@ def logic(s):
     if missing is not None:
         return state, [noul("rule", ask, UNKNOWN, chain, "logic")]
     if working:
-        chain += " " + cap(working.format(**{k: yes(t) for k, t in zip(names, truth)})) + f": {yes(value)}."
+        chain += " " + cap(working.format(**{k: yes(t) for k, t in zip(names, truth)})) + "."
     return state, [noul("rule", ask, value, chain, "logic")]

@@ -2,7 +2,7 @@
 
 FOLDER holds tokenizer.json (made if missing), checkpoint.pt (weights, optimiser, position in the data) and log. A step is
 --micro groups of --batch questions with prompts of one length. The first --copy steps are random texts to be said again: looking
-back comes quickly there, while phrases that return hide it. Each prompt is run once; behind it both ways of answering
+back comes quickly there, while phrases that return hide it. Then a part of the groups are drills (drills.py). Each prompt is run once; behind it both ways of answering
 branch off: the empty think, and the chain of thought with its close; then the remainder, read by the pointer head.
 Loss = next token over the chain + cross-entropy of both read-outs against the target probabilities + a little next token
 over the prompt and over the remainder. The remainder says the options again, word by word, so it teaches copying.
@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
+import drills
 import tokens
 from model import CONFIG, Hybrid
 
@@ -99,6 +100,13 @@ def copying(model, generator, batch, longest=40):
     return F.cross_entropy(model.logits(hidden[:, n + between:]).flatten(0, 1), text[:, 1:].flatten())
 
 
+def drilled(model, coder, seed, batch):
+    """Loss over what drills have to teach."""
+    ids, labels = drills.rows(coder, seed, batch)
+    hidden, _ = model(padded(ids)[:, :-1])
+    return F.cross_entropy(model.logits(hidden).flatten(0, 1), padded(labels, -100)[:, 1:].flatten(), ignore_index=-100)
+
+
 # ---------------------------------------------------------------- optimiser
 def orthogonalised(x, steps=5):
     """Newton-Schulz iteration towards the nearest orthogonal matrix, for a stack of matrices (Muon)."""
@@ -175,7 +183,7 @@ class Tally(defaultdict):
     def __str__(self):
         n, sure = max(self["n"], 1), max(self["sure"], 1)
         return (f"chain {self['lm'] / n:.3f} direct {self['l0'] / max(1, self['direct_n']):.3f} {self['direct'] / max(1, self['direct_sure']):.3f} after chain {self['l1'] / n:.3f} "
-                f"{self['thought'] / sure:.3f} exact {self['exact'] / n:.3f} prompt {self['told'] / n:.2f}")
+                f"{self['thought'] / sure:.3f} exact {self['exact'] / n:.3f} prompt {self['told'] / n:.2f}" + (f" drills {self['drills'] / self['drill_groups']:.3f}" if self["drill_groups"] else ""))
 
 
 @torch.no_grad()
@@ -208,9 +216,11 @@ def main():
     p.add_argument("--micro", type=int, default=2)
     p.add_argument("--lr", type=float, default=0.02, help="of the matrices")
     p.add_argument("--lr-rest", type=float, default=0.004)
-    p.add_argument("--direct", type=float, default=0.7, help="weight of the direct answer's loss")
+    p.add_argument("--direct", type=float, default=0.4, help="weight of the direct answer's loss")
+    p.add_argument("--chain", type=float, default=2.0, help="weight of the next tokens of the chain and of drills")
     p.add_argument("--told", type=float, default=0.2, help="weight of the next tokens of prompt and remainder")
     p.add_argument("--copy", type=int, default=320, help="first steps, in which random texts are said again")
+    p.add_argument("--drills", type=int, default=3, help="every so many groups one is drills")
     p.add_argument("--minutes", type=float, default=4, help="between checkpoints")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--overfit", type=int, default=0, help="train on this many examples again and again")
@@ -244,9 +254,12 @@ def main():
     params = list(model.parameters())
 
     def work(group, both):
+        if isinstance(group, int):
+            loss = drilled(model, coder, group, a.batch)
+            return torch.autograd.grad(loss * a.chain / a.micro, params, materialize_grads=True), loss.item()
         # the direct branch of every other group, counted twice, is enough
         lm, loss0, loss1, told, counts = forward(model, coder, group, both)
-        grads = torch.autograd.grad((lm + 2 * a.direct * loss0 + loss1 + a.told * told) / a.micro, params)
+        grads = torch.autograd.grad((a.chain * lm + 2 * a.direct * loss0 + loss1 + a.told * told) / a.micro, params)
         return grads, (lm, loss0, loss1, told, counts)
 
     def warm(seed):
@@ -278,7 +291,11 @@ def main():
     since = time.time()
     while step < a.steps:
         groups = []
-        for _ in range(a.micro):
+        for i in range(a.micro):
+            number = step * a.micro + i
+            if a.drills and number % a.drills == a.drills - 1:
+                groups.append(number)
+                continue
             if a.overfit:
                 group = dev[torch.randint(len(dev), ()).item()]
             else:
@@ -287,7 +304,11 @@ def main():
         grads, counts = zip(*pool.map(work, groups, [i % 2 == 0 for i in range(a.micro)]))
         norm = update(step, grads)
         for c in counts:
-            tally.add(*c)
+            if isinstance(c, float):
+                tally["drills"] += c
+                tally["drill_groups"] += 1
+            else:
+                tally.add(*c)
         step += 1
         if step % 25 == 0:
             say(f"step {step} {tally} norm {norm:.2f} {tally['tokens'] / (time.time() - since):.0f} tokens/s")
