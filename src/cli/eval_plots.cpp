@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/svg_plot.hpp"
+#include "text/utf8.hpp"
 
 namespace ponder::cli {
 
@@ -17,6 +18,18 @@ using Points = std::vector<std::pair<double, double>>;
 
 // So many points draw a curve as well as all of them.
 constexpr std::size_t kCurvePoints = 400;
+
+// At most 26 characters, whole ones.
+std::string shortened(std::string_view name) {
+  constexpr int most = 26, kept = 23;
+  std::size_t end = 0, cut = 0;
+  for (int n = 0; end < name.size(); ++n) {
+    if (n == kept) cut = end;
+    if (n == most) return std::string(name.substr(0, cut)) + "...";
+    end += text::scan_utf8(name.substr(end)).length;
+  }
+  return std::string(name);
+}
 
 std::string reliability(const EvalReport& report) {
   Plot plot({"Reliability", "largest probability", "share that is right"}, {0, 1}, {0, 1});
@@ -66,8 +79,7 @@ std::string accuracy_by_source(const EvalReport& report) {
   std::vector<BarRow> rows;
   for (std::size_t s = 0; s < report.evaluation.sources.size(); ++s) {
     BarRow row;
-    std::string name = report.evaluation.sources[s];
-    if (name.size() > 26) name = name.substr(0, 23) + "...";
+    const std::string name = shortened(report.evaluation.sources[s]);
     const std::size_t count = report.modes.front().sources[s].metrics.count;
     row.name = fmt::format("{} ({})", name, count);
     for (const ModeSummary& mode : report.modes) row.values.push_back(mode.sources[s].metrics.accuracy());

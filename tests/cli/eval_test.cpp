@@ -333,6 +333,21 @@ TEST_F(EvalVerb, JevBenchFilesByTier) {
                "easy.jsonl:1: id 'e1' was there before");
 }
 
+TEST_F(EvalVerb, PlotsCutLongNamesBetweenCharacters) {
+  std::string long_name, kept, whole;
+  for (int i = 0; i < 27; ++i) long_name += "\u00e4";
+  for (int i = 0; i < 23; ++i) kept += "\u00e4";
+  for (int i = 0; i < 26; ++i) whole += "\u20ac";
+  const std::string data = file("data.jsonl", noul("one", "true", long_name) + noul("two", "false", whole));
+  const Output run =
+      ponder({"eval", data, "--model", golden("tiny-a"), "--max-think", "8", "--svg", path("plots").string()});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const std::string svg = read_file(path("plots") / "sources.svg");
+  EXPECT_THAT(svg, HasSubstr(">" + kept + "... (1)<"));
+  EXPECT_THAT(svg, HasSubstr(">" + whole + " (1)<"));
+  EXPECT_THAT(svg, Not(HasSubstr("\uFFFD")));
+}
+
 TEST_F(EvalVerb, ThePageIsSelfContainedAndTakesNoTextAtItsWord) {
   const std::string evil = "</title><script>alert('x\" & y')</script>";
   const std::string data = file("data.jsonl", noul("one", "true", evil) + noul("two", "false", "b]]>") +
