@@ -1,7 +1,7 @@
 """Drills: short exercises in what every chain is made of, many in one text, so that a step teaches many of them.
 
 A row is one text in pieces, of which some are to be learnt: chains of thought behind their questions, without options.
-Of ten rows four ask about one state again and again, three have one question a state, three only work numbers out.
+Of ten rows six ask about one state again and again, three have one question a state, one only works numbers out.
 """
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def asked(state, questions):
 def worked(s):
     """A piece of working with numbers of its own."""
     kind = s.rng.random()
-    if kind < 0.3:
+    if kind < 0.2:
         rules, _, _, (low, high), unit = s.any(LIMITS)
         limit = s.number(low, high)
         test, words = OPS[s.any(rules)[1]]
         v = near(s, limit, 1)
         return f"{unit} {words} {limit}. Here {v}:", f" {compare(v, limit)}. Answer: {yes(test(v, limit))}"
-    if kind < 0.8:
+    if kind < 0.6:
         a = s.rng.randint(1, 28)
         b = s.rng.randint(max(1, a - 27), a)
         first, rest = difference(a, b).split(":", 1)
@@ -46,9 +46,9 @@ def row(seed):
     rng = random.Random(f"drill/{seed}")
     s = Split("train", rng, easy=rng.random() < 0.5)
     kind = rng.random()
-    if kind < 0.4:
+    if kind < 0.6:
         return list(asked(*interview(s)))
-    if kind < 0.7:
+    if kind < 0.9:
         return [p for _ in range(3) for p in asked(*s.any([limit_rule, limit_pair, window, fee, tiers])(s))]
     return [("<think>\n", False)] + [p for _ in range(9) for some in [worked(s)] for p in ((some[0], False), (some[1], True), ("\n", False))]
 

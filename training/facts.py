@@ -24,6 +24,37 @@ ATTRIBUTES = [
 ]
 
 
+# For drills alone: other things that people have, and the same things said in more ways.
+NUMBERS = [str(n) for n in range(2, 60)]
+DRILLED = ATTRIBUTES + [
+    (B.COLOURS, ["[Since may|Now|These days], {n} drives a {v} car.", "You know {n} by the {v} car.", "The {v} car belongs to {n}.", "A {v} car stands in front of {n}'s house.", "{n} came in a {v} car.",
+                 "{n} sold everything but the {v} car.", "The {v} car is {n}'s."], ["[Which|What] color is {n}'s car?", "What color of car does {n} have?"], ["Is {n}'s car {v}?", "Does the {v} car belong to {n}?"], ["Whose car is {v}?", "To whom does the {v} car belong?"]),
+    (B.CITIES, ["[Since may|For years|Now], {n} lives in {v}.", "{v} is where {n} lives.", "{n} has a [small|new] flat in {v}.", "You find {n} in {v}.", "{n} stays in {v}.", "{n} rents a room in {v}.", "{v} is the home of {n}.", "The house of {n} is in {v}."],
+     ["Where is {n} at home?", "In [which|what] city is {n} at home?", "Where can {n} be found?"], ["Is {n} at home in {v}?", "Is {n}'s home {v}?"], ["Who is at home in {v}?", "Who can be found in {v}?"]),
+    (B.PETS, ["{n} feeds a {v}.", "A {v} lives with {n}.", "{n} walks with a {v}.", "The {v} belongs to {n}.", "{n} bought a {v} [last year|in spring].", "{n} takes the {v} everywhere.", "At home {n} has a {v}."],
+     ["What animal lives with {n}?", "[Which|What] animal is {n}'s?"], ["Does a {v} live with {n}?", "Is {n}'s pet a {v}?"], ["Who feeds a {v}?", "Whose pet is the {v}?", "Who has the {v}?"]),
+    (B.WORK, ["{n} became a {v}.", "{n} trained as a {v}.", "As a {v}, {n} is busy.", "{n} is paid as a {v}.", "{n}'s job is {v}.", "{n} has been a {v} for years.", "{n}, a {v}, is here.", "By trade {n} is a {v}."],
+     ["What does {n} do for a living?", "What is {n}'s job?", "What is {n} by trade?"], ["Is {n}'s job {v}?", "Is the job of {n} {v}?"], ["Whose job is {v}?", "Who is the {v}?"]),
+    (B.DRINKS, ["{n} [takes|asks for|pays for|had] {v}.", "For {n} it is {v}.", "{v} is what {n} drinks.", "{n} never leaves without {v}.", "{n} is drinking {v}.", "A glass of {v} for {n}."], ["What is {n} drinking?", "What does {n} have to drink?"],
+     ["Is {n} drinking {v}?", "Is the {v} for {n}?"], ["Who is drinking {v}?", "For whom is the {v}?"]),
+    (B.SPORTS, ["{n} trains {v}.", "On sundays {n} does {v}.", "{n} is fond of {v}.", "{v} is what {n} likes.", "{n} won a prize in {v}.", "{n} teaches {v}.", "{n} gave up all but {v}."], ["[Which|What] sport is {n}'s?", "What does {n} train?"],
+     ["Is {n}'s sport {v}?", "Does {n} train {v}?"], ["Whose sport is {v}?", "Who trains {v}?"]),
+    (ROOMS, ["You find {n} in room {v}.", "Room {v} is {n}'s.", "{n} moved to room {v}.", "{n} got office {v}.", "Knock at {v} for {n}.", "{n} is behind door {v}.", "The desk of {n} is in {v}."], ["[Which|What] room is {n}'s?", "Where is the desk of {n}?"],
+     ["Is {n}'s room {v}?", "Is room {v} the one of {n}?"], ["Who is in {v}?", "To whom does room {v} belong?"]),
+    ("piano guitar drum violin flute trumpet harp horn".split(), ["{n} plays the {v}.", "{n} owns a {v}.", "{n} learns the {v}.", "The {v} is {n}'s.", "{n} brought a {v}.", "{n} is good at the {v}."], ["What does {n} play?", "Which instrument is {n}'s?"],
+     ["Does {n} play the {v}?", "Is the {v} {n}'s?"], ["Who plays the {v}?", "Whose instrument is the {v}?"]),
+    ("French Spanish Italian Dutch Polish Greek Arabic Hindi Chinese Turkish".split(), ["{n} speaks {v}.", "{n} learns {v}.", "The language of {n} is {v}.", "{n} grew up with {v}.", "At home {n} speaks {v}.", "{n} writes in {v}."], ["[Which|What] language does {n} speak?", "What does {n} speak?"],
+     ["Does {n} speak {v}?", "Is {v} the language of {n}?"], ["Who speaks {v}?", "Whose language is {v}?"]),
+    ("apple pear plum cherry melon lemon banana grape peach".split(), ["{n} [eats|has|took] the {v}.", "The {v} is for {n}.", "{n} wants a {v}.", "{n} picked a {v}.", "{n} brought the {v}."], ["[Which|What] fruit does {n} have?", "What did {n} take?"], ["Does {n} have the {v}?", "Is the {v} for {n}?"],
+     ["Who has the {v}?", "For whom is the {v}?"]),
+    ("hat scarf coat shirt dress sweater skirt jacket".split(), ["{n} wears a {v}.", "{n} bought a {v}.", "{n} lost a {v}.", "The {v} is {n}'s.", "{n} came in a {v}."], ["What does {n} wear?", "What is {n}'s?"], ["Does {n} wear a {v}?", "Is the {v} {n}'s?"], ["Who wears a {v}?", "Whose is the {v}?"]),
+    ("monday tuesday wednesday thursday friday saturday sunday".split(), ["{n} comes on {v}.", "{n} is free on {v}.", "{v} is {n}'s day.", "The day of {n} is {v}.", "{n} has time on {v}."], ["On [which|what] day does {n} come?", "When does {n} have time?"], ["Does {n} come on {v}?", "Is {v} {n}'s day?"],
+     ["Who comes on {v}?", "Whose day is {v}?"]),
+    (NUMBERS, ["{n} is {v}[ years old|].", "{n} has {v} points.", "The number of {n} is {v}.", "{n} sits at table {v}.", "{n} drew number {v}.", "{n} waits on platform {v}."], ["[Which|What] number does {n} have?", "What is the number of {n}?"], ["Does {n} have {v}?", "Is {v} the number of {n}?"],
+     ["Who has {v}?", "Whose number is {v}?"]),
+]
+
+
 def say(s, texts, n, v):
     return s.pick(texts).format(n=n, v=v)
 
@@ -56,12 +87,16 @@ def question_about(s, attribute, names, given, i, unknown=False):
 def interview(s, count=6):
     """People with two attributes each, and many questions about them."""
     names = people(s, s.any([2, 3, 4, 5]))
-    kinds = s.sample(ATTRIBUTES, 2)
+    kinds = s.sample(DRILLED, 2)
+    while kinds[0][0] is kinds[1][0]:
+        kinds = s.sample(DRILLED, 2)
     given = [s.sample(kind[0], len(names)) for kind in kinds]
-    text = [say(s, kind[1], p, v) for kind, values in zip(kinds, given) for p, v in zip(names, values)] + filler(s, s.any([0, 1, 2]))
+    # a sixth of them is not said
+    told = [[s.chance(5 / 6) for _ in names] for _ in kinds]
+    text = [say(s, kind[1], p, v) for kind, values, known in zip(kinds, given, told) for p, v, k in zip(names, values, known) if k] + filler(s, s.any([0, 1, 2]))
     s.rng.shuffle(text)
     cells = [(k, i) for k in range(2) for i in range(len(names))]
-    questions = [question_about(s, kinds[k], names, given[k], i) for k, i in s.sample(cells, min(count, len(cells)))]
+    questions = [question_about(s, kinds[k], names, given[k], i, not told[k][i]) for k, i in s.sample(cells, min(count, len(cells)))]
     return " ".join(text) if s.chance(0.7) else text, questions
 
 
