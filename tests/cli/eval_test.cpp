@@ -339,8 +339,8 @@ TEST_F(EvalVerb, PlotsCutLongNamesBetweenCharacters) {
   for (int i = 0; i < 23; ++i) kept += "\u00e4";
   for (int i = 0; i < 26; ++i) whole += "\u20ac";
   const std::string data = file("data.jsonl", noul("one", "true", long_name) + noul("two", "false", whole));
-  const Output run =
-      ponder({"eval", data, "--model", golden("tiny-a"), "--max-think", "8", "--svg", path("plots").string()});
+  const Output run = ponder(
+      {"eval", data, "--model", golden("tiny-a"), "--max-think", "8", "--svg", path("plots").string()});
   ASSERT_EQ(run.status, 0) << run.err;
   const std::string svg = read_file(path("plots") / "sources.svg");
   EXPECT_THAT(svg, HasSubstr(">" + kept + "... (1)<"));
