@@ -10,7 +10,7 @@ import random
 from facts import interview
 from grammar import Split
 from question import yes
-from rules import LIMITS, OPS, compare, difference, fee, limit_pair, limit_rule, near, tiers, window
+from rules import LIMITS, OPS, difference, fee, limit_pair, limit_rule, measured, near, tiers, window
 from tokens import ASK, STATE, THINK_END, render
 
 LONGEST = 192       # tokens of a row
@@ -25,14 +25,15 @@ def asked(state, questions):
 
 
 def worked(s):
-    """A piece of working with numbers of its own."""
+    """A piece of working with numbers of its own: what is given, and the rest, which is learnt."""
     kind = s.rng.random()
     if kind < 0.2:
         rules, _, _, (low, high), unit = s.any(LIMITS)
         limit = s.number(low, high)
         test, words = OPS[s.any(rules)[1]]
         v = near(s, limit, 1)
-        return f"{unit} {words} {limit}. Here {v}:", f" {compare(v, limit)}. Answer: {yes(test(v, limit))}"
+        first, rest = measured(unit, words, limit, v).split(":", 1)
+        return f"{first}:", f"{rest}. Answer: {yes(test(v, limit))}"
     if kind < 0.6:
         a = s.rng.randint(1, 28)
         b = s.rng.randint(max(1, a - 27), a)
@@ -43,6 +44,7 @@ def worked(s):
 
 
 def row(seed):
+    """[(text, whether it is learnt)]"""
     rng = random.Random(f"drill/{seed}")
     s = Split("train", rng, easy=rng.random() < 0.5)
     kind = rng.random()
@@ -50,7 +52,11 @@ def row(seed):
         return list(asked(*interview(s)))
     if kind < 0.9:
         return [p for _ in range(3) for p in asked(*s.any([limit_rule, limit_pair, window, fee, tiers])(s))]
-    return [("<think>\n", False)] + [p for _ in range(9) for some in [worked(s)] for p in ((some[0], False), (some[1], True), ("\n", False))]
+    pieces = [("<think>\n", False)]
+    for _ in range(9):
+        given, rest = worked(s)
+        pieces += [(given, False), (rest, True), ("\n", False)]
+    return pieces
 
 
 def rows(coder, seed, count):

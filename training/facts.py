@@ -84,7 +84,7 @@ def question_about(s, attribute, names, given, i, unknown=False):
     return noul("fact", ask, right, f"{p}: {v}. {cap(asked)}: {yes(right)}.", "facts")
 
 
-def interview(s, count=6):
+def interview(s):
     """People with two attributes each, and many questions about them."""
     names = people(s, s.any([2, 3, 4, 5]))
     kinds = s.sample(DRILLED, 2)
@@ -96,7 +96,7 @@ def interview(s, count=6):
     text = [say(s, kind[1], p, v) for kind, values, known in zip(kinds, given, told) for p, v, k in zip(names, values, known) if k] + filler(s, s.any([0, 1, 2]))
     s.rng.shuffle(text)
     cells = [(k, i) for k in range(2) for i in range(len(names))]
-    questions = [question_about(s, kinds[k], names, given[k], i, not told[k][i]) for k, i in s.sample(cells, min(count, len(cells)))]
+    questions = [question_about(s, kinds[k], names, given[k], i, not told[k][i]) for k, i in s.sample(cells, min(6, len(cells)))]
     return " ".join(text) if s.chance(0.7) else text, questions
 
 

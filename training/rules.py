@@ -76,6 +76,11 @@ def compare(v, l):
     return ", ".join(steps)
 
 
+def measured(unit, words, limit, v):
+    """What is asked for, what there is, and how they compare."""
+    return f"{unit} {words} {limit}. Here {v}: {compare(v, limit)}"
+
+
 def difference(a, b):
     """a - b for 0 <= b <= a < 100: ones with what is borrowed, then tens."""
     borrow = a % 10 < b % 10
@@ -93,7 +98,7 @@ def rule_parts(s, kind):
     v = near(s, limit, 1)
     test, words = OPS[op]
     fact = fill(s, s.pick(facts).replace("{V}", str(v)))
-    return text.replace("{L}", str(limit)), fact, s.pick(asks), test(v, limit), f"{cap(unit)} {words} {limit}. Here {v}: {compare(v, limit)}"
+    return text.replace("{L}", str(limit)), fact, s.pick(asks), test(v, limit), measured(cap(unit), words, limit, v)
 
 
 def place_rule(s, rule, facts, ask):

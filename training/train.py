@@ -2,8 +2,9 @@
 
 FOLDER holds tokenizer.json (made if missing), checkpoint.pt (weights, optimiser, position in the data) and log. A step is
 --micro groups of --batch questions with prompts of one length. The first --copy steps are random texts to be said again: looking
-back comes quickly there, while phrases that return hide it. Then a part of the groups are drills (drills.py). Each prompt is run once; behind it both ways of answering
-branch off: the empty think, and the chain of thought with its close; then the remainder, read by the pointer head.
+back comes quickly there, while phrases that return hide it. Then a part of the groups are drills (drills.py). In the others
+each prompt is run once; behind it both ways of answering branch off: the empty think, and the chain of thought with its
+close; then the remainder, read by the pointer head.
 Loss = next token over the chain + cross-entropy of both read-outs against the target probabilities + a little next token
 over the prompt and over the remainder. The remainder says the options again, word by word, so it teaches copying.
 """
@@ -182,8 +183,9 @@ class Tally(defaultdict):
 
     def __str__(self):
         n, sure = max(self["n"], 1), max(self["sure"], 1)
+        drills = f" drills {self['drills'] / self['drill_groups']:.3f}" if self["drill_groups"] else ""
         return (f"chain {self['lm'] / n:.3f} direct {self['l0'] / max(1, self['direct_n']):.3f} {self['direct'] / max(1, self['direct_sure']):.3f} after chain {self['l1'] / n:.3f} "
-                f"{self['thought'] / sure:.3f} exact {self['exact'] / n:.3f} prompt {self['told'] / n:.2f}" + (f" drills {self['drills'] / self['drill_groups']:.3f}" if self["drill_groups"] else ""))
+                f"{self['thought'] / sure:.3f} exact {self['exact'] / n:.3f} prompt {self['told'] / n:.2f}" + drills)
 
 
 @torch.no_grad()
@@ -253,18 +255,20 @@ def main():
         dev = test = dev_groups(coder, "train", a.overfit)
     params = list(model.parameters())
 
+    def alone(loss, weight=1.0):
+        """Gradients of a loss that may leave out parameters, and the loss."""
+        return torch.autograd.grad(loss * weight / a.micro, params, materialize_grads=True), loss.item()
+
     def work(group, both):
-        if isinstance(group, int):
-            loss = drilled(model, coder, group, a.batch)
-            return torch.autograd.grad(loss * a.chain / a.micro, params, materialize_grads=True), loss.item()
+        if isinstance(group, int):      # a drill's number
+            return alone(drilled(model, coder, group, a.batch), a.chain)
         # the direct branch of every other group, counted twice, is enough
         lm, loss0, loss1, told, counts = forward(model, coder, group, both)
         grads = torch.autograd.grad((a.chain * lm + 2 * a.direct * loss0 + loss1 + a.told * told) / a.micro, params)
         return grads, (lm, loss0, loss1, told, counts)
 
     def warm(seed):
-        loss = copying(model, torch.Generator().manual_seed(seed), a.batch)
-        return torch.autograd.grad(loss / a.micro, params, materialize_grads=True), loss.item()
+        return alone(copying(model, torch.Generator().manual_seed(seed), a.batch))
 
     def update(step, groups):
         """One step down the sum of the groups' gradients -> its norm"""
