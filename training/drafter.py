@@ -2,7 +2,8 @@
 
 Chains are ponder's: the model's greedy ones for N training questions, kept in RUN. Behind every row t of a chain
 stand J = 3 mask rows, which see the rows up to t and each other; mask row k guesses the chain's token t + 1 + k. Only the
-drafter's projections and its mask embedding are trained. The same command goes on where it stopped.
+drafter's projections and its mask embedding are trained. In every second group the mask rows see no more of the delta layers
+than a bounded memory keeps, so that a drafter does with it as well. The same command goes on where it stopped.
 """
 from __future__ import annotations
 
@@ -52,15 +53,21 @@ class Drafter(nn.Module):
         """Tensors by the names of the file."""
         return {"mask_embed": self.mask_embed.detach(), **{".".join((*n.rsplit("_", 1), "weight")): p.detach() for n, p in self.tensors.items()}}
 
-    def forward(self, layers, first, count):
+    def forward(self, layers, first, count, memory=None):
         """Hidden states [B, count, J, E] of the mask rows behind the rows first .. first + count - 1.
-        layers: what each layer keeps of all rows, {"k", "v"} [B, G, N, D]."""
+        layers: what each layer keeps of all rows, {"k", "v"} [B, G, N, D]. memory: newest and first rows that are seen of the
+        delta layers; all if None."""
         base = self.base[0]
         B, N = layers[0]["k"].shape[0], layers[0]["k"].shape[2]
         rows = torch.arange(first, first + count)
         cos, sin = base.tables((rows[:, None] + 1 + torch.arange(J)).flatten())
         # [count * J, N]: which rows of the sequence a mask row sees
-        seen = (torch.arange(N) <= rows[:, None]).repeat_interleave(J, 0)
+        past_rows = torch.arange(N)
+        seen = (past_rows <= rows[:, None]).repeat_interleave(J, 0)
+        kept = seen
+        if memory:
+            window, sinks = memory
+            kept = seen & ((past_rows > rows[:, None] - window) | (past_rows < sinks)).repeat_interleave(J, 0)
         x = self.mask_embed.expand(B, count * J, -1)
         for i, layer in enumerate(base.model.layers):
             m, h, past = layer.mixer, layer.input_layernorm(x), layers[i]
@@ -68,7 +75,7 @@ class Drafter(nn.Module):
             if hasattr(layer, "linear_attn"):
                 heads = lambda t: t.unflatten(-1, (m.hv, m.d)).transpose(1, 2)
                 q, k, v = rotate(heads(lin("delta_q")), cos, sin), rotate(heads(lin("delta_k")), cos, sin), heads(lin("delta_v"))
-                x = x + m.finish(h, block_attend(q, k, v, past["k"], past["v"], seen, count).transpose(1, 2))
+                x = x + m.finish(h, block_attend(q, k, v, past["k"], past["v"], kept, count).transpose(1, 2))
             else:
                 q, k, v, gate = m.inputs(lin("attn_q"), lin("attn_k"), lin("attn_v"), cos, sin)
                 x = x + m.finish(block_attend(q, k, v, past["k"], past["v"], seen, count), gate)
@@ -106,8 +113,9 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("run", type=Path)
     p.add_argument("ponder")
-    p.add_argument("--questions", type=int, default=6000)
+    p.add_argument("--questions", type=int, default=16000)
     p.add_argument("--steps", type=int, default=600)
+    p.add_argument("--memory", type=int, nargs=2, default=(32, 16), metavar=("WINDOW", "SINKS"), help="bounded memory of every second group")
     p.add_argument("--batch", type=int, default=16)
     p.add_argument("--micro", type=int, default=2)
     p.add_argument("--threads", type=int, default=2)
@@ -130,7 +138,7 @@ def main():
             step = c["step"]
     params = list(drafter.parameters())
 
-    def work(group):
+    def work(group, memory):
         with torch.no_grad():
             _, before = model(torch.tensor([g[0] for g in group]), keep=True)
             chain = padded([g[1] for g in group])
@@ -139,7 +147,7 @@ def main():
         C = chain.shape[1]
         want = padded([g[1] for g in group], -100)
         want = F.pad(want, (0, J + 1), value=-100).unfold(1, J + 1, 1)[:, 1:C + 1, 1:]       # [B, C, J]: tokens t + 2 ..
-        hidden = drafter(both, before["n"], C)
+        hidden = drafter(both, before["n"], C, memory)
         keep = want != -100
         logits = model.logits(hidden[keep])
         loss = F.cross_entropy(logits, want[keep])
@@ -154,7 +162,7 @@ def main():
     source = groups(pairs, a.batch, random.Random(f"{SEED}/{step}"))
     losses, runs, rows, since = 0.0, 0, 0, time.time()
     while step < a.steps:
-        for grads, loss, run, n in pool.map(work, list(islice(source, a.micro))):
+        for grads, loss, run, n in pool.map(work, list(islice(source, a.micro)), [a.memory if i % 2 else None for i in range(a.micro)]):
             for q, g in zip(params, grads):
                 q.grad = g if q.grad is None else q.grad.add_(g)
             losses, runs, rows = losses + loss / a.micro, runs + run, rows + n

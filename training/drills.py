@@ -10,7 +10,7 @@ import random
 from facts import interview
 from grammar import Split
 from question import yes
-from rules import LIMITS, OPS, difference, fee, limit_pair, limit_rule, measured, near, tiers, window
+from rules import LIMITS, OPS, difference, fee, limit_pair, limit_rule, logic, measured, near, tiers, window
 from tokens import ASK, STATE, THINK_END, render
 
 LONGEST = 192       # tokens of a row
@@ -51,7 +51,7 @@ def row(seed):
     if kind < 0.6:
         return list(asked(*interview(s)))
     if kind < 0.9:
-        return [p for _ in range(3) for p in asked(*s.any([limit_rule, limit_pair, window, fee, tiers])(s))]
+        return [p for _ in range(3) for p in asked(*s.any([limit_rule, limit_pair, window, fee, tiers, logic])(s))]
     pieces = [("<think>\n", False)]
     for _ in range(9):
         given, rest = worked(s)

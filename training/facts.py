@@ -54,6 +54,27 @@ DRILLED = ATTRIBUTES + [
      ["Who has {v}?", "Whose number is {v}?"]),
 ]
 
+# Frames that any value fits into, so that a name and a value count for more than the words between them. In a drill each kind
+# of thing is told in its own sentences, or in these.
+VERBS = ("takes|chose|wants|needs|keeps|got|found|picked|uses|prefers|knows|named|enjoys|loves|tries|misses|studies|follows|practises|recalls|praises|seeks|awaits|"
+         "admires|ordered|asked for|looks after|cares for|dreams of|talks of|thinks of|is known for|is seen with|is here for|came with|left with|stands for|"
+         "went for|decided on|signed up for|holds on to|is proud of|is happy with|is back with|wrote down|put down|settled on|swears by|would never give up")
+WHEN = "now|today|this year|again|of course|as ever|since may|for years|it seems|by chance|most of the time"
+THING = "choice|answer|pick|word|entry|wish|part|share|favorite"
+FRAMES = [f"{{n}} [{VERBS}] [the |a |]{{v}}.", f"{{n}} [{VERBS}] [the |a |]{{v}} [{WHEN}].", f"[Now|Today|This year|Of course|As ever|Since may|For years|By chance], {{n}} [{VERBS}] [the |a |]{{v}}.",
+          "[The |A |]{v} [belongs to|is with|goes to|suits|helps|was given to|is meant for|pleases|waits for|reminds one of|is all that matters to|was picked by|was chosen by|is loved by|is known to] {n}.",
+          "{n}: {v}.", "{v}: {n}.", "{n} - {v}.", "{n} ({v}).", "[With|For|As to|As for] {n} it is [the |a |]{v}.", "[About|For|As to|As for] {n}: [the |a |]{v}.",
+          f"{{n}}'s [{THING}] [is|was|will be|stays] [the |a |]{{v}}.", f"[The|One] [{THING}] of {{n}} [is|was|will be|stays] [the |a |]{{v}}.", f"[The |A |]{{v}} [is|was|will be|stays] [the [{THING}] of {{n}}|{{n}}'s [{THING}]].",
+          "[The list|The card|The sheet|A sign|The plan] [says|shows|names|gives] [the |a |]{v} for {n}.", "[Next to|Beside|Behind|After|Before|Under] [the name of {n}|{n}] [it says|stands|one reads] {v}."]
+# (values, what they are called)
+NOUNS = [(B.COLOURS, "color of the car|car color|car"), (B.CITIES, "city|home|home town|place"), (B.PETS, "pet|animal"), (B.WORK, "job|trade|work|profession"), (B.DRINKS, "drink|favorite drink"), (B.SPORTS, "sport|favorite sport"), (ROOMS, "room|office|door")]
+NAMED = ["The [{k}] of {n} [was|will be|stays|remains|must be] {v}.", "{n}'s [{k}] [was|will be|stays|remains|must be] {v}.", "{n} [got|chose|named|wants|gave] {v} as [the |a |][{k}].", "[{k}] of {n}: {v}.", "{v} [is|was|stays] [{n}'s [{k}]|the [{k}] of {n}].",
+         "When it comes to the [{k}], {n} [takes|has|chose|named] {v}.", "[Asked for|As] [a|the] [{k}], {n} [said|wrote|named|gave] {v}.", "[{k}]: {v} for {n}."]
+ASKED = ["[Which|What] [{k}] [belongs to {n}|goes with {n}|is named for {n}|did {n} name]?", "[Which|What] is {n}'s [{k}]?", "[Name|Tell|Say|Find|Give] the [{k}] of {n}.", "[{k}] of {n}?", "[{k}] for {n}?", "What about {n}'s [{k}]?", "And {n}'s [{k}]?"]
+CHECKED = ["Is {v} [right|true|named|written] for {n}?", "Is it {v} [for|with|in the case of] {n}?", "[{n}: {v}|Does {v} go with {n}|Does {n} go with {v}]?", "Is {v} [{n}'s [{k}]|the [{k}] of {n}]?", "Does {n} have {v} as [{k}]?"]
+WHOSE = ["Whose [{k}] is {v}?", "[With whom|For whom] is it {v}?", "[Who|Which person] [goes with|is named with|belongs to|has] {v}?", "Who named {v}?"]
+DRILLED += [(values, FRAMES + [t.replace("{k}", k) for t in NAMED], *([t.replace("{k}", k) for t in texts] for texts in (ASKED, CHECKED, WHOSE))) for values, k in NOUNS for _ in range(2)]
+
 
 def say(s, texts, n, v):
     return s.pick(texts).format(n=n, v=v)
