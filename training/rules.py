@@ -252,6 +252,16 @@ SHAPES = [
     (3, "{X} if {c}, and also {a} or {b}", lambda a, b, c: (a or b) and c, "{a} or {b}, and {c}"),
     (3, "{X} if {a} and {b}, but only if {c}", lambda a, b, c: a and b and c, "{a} and {b} and {c}"),
 ]
+# for training alone: parts of the held-out shapes in other company
+MORE_SHAPES = [
+    (1, "only if {a}, {X}", lambda a: a, None), (1, "unless {a}, {X}", lambda a: not a, "not {a}"), (1, "except if {a}, {X}", lambda a: not a, "not {a}"),
+    (2, "{X} if {a}, but only if {b}", lambda a, b: a and b, "{a} and {b}"), (2, "{X} if {a}, as long as {b}", lambda a, b: a and b, "{a} and {b}"),
+    (2, "only if {a} or {b}, {X}", lambda a, b: a or b, "{a} or {b}"), (2, "as long as {b}, {X} if {a}", lambda a, b: a and b, "{a} and {b}"),
+    (3, "{X} if {a}, but only if {b} and {c}", lambda a, b, c: a and b and c, "{a} and {b} and {c}"),
+    (3, "{X} if {a}, but only if {b} or {c}", lambda a, b, c: a and (b or c), "{b} or {c}, and {a}"),
+    (3, "{X} if {a} or {b}, as long as {c}", lambda a, b, c: (a or b) and c, "{a} or {b}, and {c}"),
+    (3, "as long as {c}, {X} if {a} or {b}", lambda a, b, c: (a or b) and c, "{a} or {b}, and {c}"),
+]
 HELD_SHAPES = [
     (2, "only if both {a} and {b}, {X}", lambda a, b: a and b, "{a} and {b}"),
     (2, "{X} if {a}, except if {b}", lambda a, b: a and not b, "{a} and not {b}"),
@@ -283,7 +293,8 @@ def stated(s, count):
 
 
 def logic(s):
-    n, words, rule_of, working = s.any([x for x in SHAPES if x[0] < 3] if s.easy else HELD_SHAPES if s.test and s.chance(0.5) else SHAPES)
+    shapes = SHAPES + MORE_SHAPES if s.name == "train" else SHAPES
+    n, words, rule_of, working = s.any([x for x in shapes if x[0] < 3] if s.easy else HELD_SHAPES if s.test and s.chance(0.5) else shapes)
     facts = stated(s, n + s.any([0, 1, 1, 2]))
     truth = [s.chance(0.5) for _ in facts]
     actor, verbs = s.any(ACTORS)
