@@ -162,7 +162,8 @@ def main():
     source = groups(pairs, a.batch, random.Random(f"{SEED}/{step}"))
     losses, runs, rows, since = 0.0, 0, 0, time.time()
     while step < a.steps:
-        for grads, loss, run, n in pool.map(work, list(islice(source, a.micro)), [a.memory if i % 2 else None for i in range(a.micro)]):
+        memories = [a.memory if number % 2 else None for number in range(step * a.micro, (step + 1) * a.micro)]
+        for grads, loss, run, n in pool.map(work, list(islice(source, a.micro)), memories):
             for q, g in zip(params, grads):
                 q.grad = g if q.grad is None else q.grad.add_(g)
             losses, runs, rows = losses + loss / a.micro, runs + run, rows + n

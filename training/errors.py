@@ -1,5 +1,7 @@
-"""errors.py MODEL DATA.jsonl PONDER [--count N] [--source NAME]: chains that end in a wrong answer, with their questions. How often that
-happens `ponder eval` says."""
+"""errors.py MODEL DATA.jsonl PONDER [--count N] [--source NAME]: chains that end in a wrong answer, with their questions.
+
+How often that happens `ponder eval` says.
+"""
 from __future__ import annotations
 
 import argparse
@@ -8,24 +10,18 @@ import subprocess
 from itertools import islice
 
 from chains import think
-
-
-def label_options(q):
-    """What the label of a question may be, in the order of its probabilities."""
-    if q["type"] == "choice":
-        return list(q["criteria"])
-    return [False, True] if q["type"] == "noul" else list(range(len(q["criteria"])))
+from question import UNKNOWN, label_index
 
 
 def wrong(records, traces, source):
     """(state, question, ids of its chain) of answers that differ from the label"""
     for r, trace in zip(records, traces):
         for name, q in r["questions"].items():
-            if q["label"] is None or source not in (None, q["src"]):
+            if q["label"] is UNKNOWN or source not in (None, q["src"]):
                 continue
             got = trace["questions"][name]
             probs = got["probs"]
-            if label_options(q)[max(range(len(probs)), key=probs.__getitem__)] != q["label"]:
+            if max(range(len(probs)), key=probs.__getitem__) != label_index(q["type"], q["criteria"], q["label"]):
                 yield r["state"], q, got["chain"]
 
 

@@ -66,7 +66,7 @@ FRAMES = [f"{{n}} [{VERBS}] [the |a |]{{v}}.", f"{{n}} [{VERBS}] [the |a |]{{v}}
           "{n}: {v}.", "{v}: {n}.", "{n} - {v}.", "{n} ({v}).", "[With|For|As to|As for] {n} it is [the |a |]{v}.", "[About|For|As to|As for] {n}: [the |a |]{v}.",
           f"{{n}}'s [{THING}] [is|was|will be|stays] [the |a |]{{v}}.", f"[The|One] [{THING}] of {{n}} [is|was|will be|stays] [the |a |]{{v}}.", f"[The |A |]{{v}} [is|was|will be|stays] [the [{THING}] of {{n}}|{{n}}'s [{THING}]].",
           "[The list|The card|The sheet|A sign|The plan] [says|shows|names|gives] [the |a |]{v} for {n}.", "[Next to|Beside|Behind|After|Before|Under] [the name of {n}|{n}] [it says|stands|one reads] {v}."]
-# (values, what they are called)
+# (values, what they are called): the kinds of ATTRIBUTES, which are drilled in frames twice as often as in other sentences
 NOUNS = [(B.COLOURS, "color of the car|car color|car"), (B.CITIES, "city|home|home town|place"), (B.PETS, "pet|animal"), (B.WORK, "job|trade|work|profession"), (B.DRINKS, "drink|favorite drink"), (B.SPORTS, "sport|favorite sport"), (ROOMS, "room|office|door")]
 NAMED = ["The [{k}] of {n} [was|will be|stays|remains|must be] {v}.", "{n}'s [{k}] [was|will be|stays|remains|must be] {v}.", "{n} [got|chose|named|wants|gave] {v} as [the |a |][{k}].", "[{k}] of {n}: {v}.", "{v} [is|was|stays] [{n}'s [{k}]|the [{k}] of {n}].",
          "When it comes to the [{k}], {n} [takes|has|chose|named] {v}.", "[Asked for|As] [a|the] [{k}], {n} [said|wrote|named|gave] {v}.", "[{k}]: {v} for {n}."]

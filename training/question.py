@@ -9,6 +9,11 @@ import phrases as P
 UNKNOWN = None
 
 
+def label_index(kind, criteria, label):
+    """Which of a question's options its label stands for."""
+    return list(criteria).index(label) if kind == "choice" else int(label)
+
+
 @dataclass
 class Question:
     name: str
@@ -32,7 +37,7 @@ class Question:
             return self.soft
         if self.label is UNKNOWN:
             return [1 / n] * n
-        at = self.options().index(self.label) if self.type == "choice" else int(self.label)
+        at = label_index(self.type, self.criteria, self.label)
         return [float(i == at) for i in range(n)]
 
     def json(self):

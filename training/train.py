@@ -15,6 +15,7 @@ import os
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def read(model, coder, hidden, rows, targets):
 
 
 def forward(model, coder, group, both=True):
-    """Losses and counts of one group; without `both` only behind chains."""
+    """Losses of one group, and what is counted of it for a Tally; without `both` only behind chains."""
     prompt = torch.tensor([e[0] for e in group])
     targets = [e[3] for e in group]
     hidden, state = model(prompt)
@@ -88,8 +89,11 @@ def forward(model, coder, group, both=True):
     loss0, loss1 = ((-(want * p).sum(-1) - entropy).mean() for p in (p0, p1))
     if not both:
         loss0, right[0] = torch.zeros(()), 0
-    return lm, loss0, loss1, told, {"direct_sure": sure.sum().item() * both, "direct_n": len(group) * both, "n": len(group), "sure": sure.sum().item(), "direct": right[0], "thought": right[1], "exact": exact,
-                              "tokens": prompt.numel() + sum(map(len, direct)) + sum(map(len, thought))}
+    n = len(group)
+    return lm, loss0, loss1, told, {
+        "n": n, "lm": lm.item() * n, "l1": loss1.item() * n, "told": told.item() * n, "sure": sure.sum().item(), "thought": right[1], "exact": exact,
+        "direct_n": n * both, "l0": loss0.item() * n * both, "direct_sure": sure.sum().item() * both, "direct": right[0],
+        "tokens": prompt.numel() + sum(map(len, direct)) + sum(map(len, thought))}
 
 
 def copying(model, generator, batch, longest=40):
@@ -176,9 +180,8 @@ class Tally(defaultdict):
     def __init__(self):
         super().__init__(float)
 
-    def add(self, lm, loss0, loss1, told, counts):
-        n = counts["n"]
-        for k, v in {"lm": lm.item() * n, "l0": loss0.item() * counts["direct_n"], "l1": loss1.item() * n, "told": told.item() * n, **counts}.items():
+    def add(self, counts):
+        for k, v in counts.items():
             self[k] += v
 
     def __str__(self):
@@ -193,7 +196,7 @@ def evaluate(model, coder, groups):
     """Direct answers, and chains as given: how many are exactly what greedy decoding would have written."""
     tally = Tally()
     for group in groups:
-        tally.add(*forward(model, coder, group))
+        tally.add(forward(model, coder, group)[-1])
     return str(tally)
 
 
@@ -259,13 +262,15 @@ def main():
         """Gradients of a loss that may leave out parameters, and the loss."""
         return torch.autograd.grad(loss * weight / a.micro, params, materialize_grads=True), loss.item()
 
-    def work(group, both):
-        if isinstance(group, int):      # a drill's number
-            return alone(drilled(model, coder, group, a.batch), a.chain)
+    def drill(number):
+        grads, loss = alone(drilled(model, coder, number, a.batch), a.chain)
+        return grads, {"drills": loss, "drill_groups": 1}
+
+    def ask(group, both):
         # the direct branch of every other group, counted twice, is enough
         lm, loss0, loss1, told, counts = forward(model, coder, group, both)
         grads = torch.autograd.grad((a.chain * lm + 2 * a.direct * loss0 + loss1 + a.told * told) / a.micro, params)
-        return grads, (lm, loss0, loss1, told, counts)
+        return grads, counts
 
     def warm(seed):
         return alone(copying(model, torch.Generator().manual_seed(seed), a.batch))
@@ -294,25 +299,21 @@ def main():
             copied = 0.0
     since = time.time()
     while step < a.steps:
-        groups = []
+        jobs = []
         for i in range(a.micro):
             number = step * a.micro + i
             if a.drills and number % a.drills == a.drills - 1:
-                groups.append(number)
+                jobs.append(partial(drill, number))
                 continue
             if a.overfit:
                 group = dev[torch.randint(len(dev), ()).item()]
             else:
                 position, group = next(source)
-            groups.append(group)
-        grads, counts = zip(*pool.map(work, groups, [i % 2 == 0 for i in range(a.micro)]))
+            jobs.append(partial(ask, group, i % 2 == 0))
+        grads, counts = zip(*pool.map(lambda job: job(), jobs))
         norm = update(step, grads)
         for c in counts:
-            if isinstance(c, float):
-                tally["drills"] += c
-                tally["drill_groups"] += 1
-            else:
-                tally.add(*c)
+            tally.add(c)
         step += 1
         if step % 25 == 0:
             say(f"step {step} {tally} norm {norm:.2f} {tally['tokens'] / (time.time() - since):.0f} tokens/s")
